@@ -1,0 +1,119 @@
+//! What is said: events as they are given, stored and read. Knows no storage.
+
+mod content;
+mod json_text;
+mod wire;
+
+pub use content::Content;
+pub use json_text::{JsonString, JsonText};
+
+use crate::error::EventError;
+use crate::id::{Seq, Timestamp};
+
+/// An event of a session, with the seq and timestamp it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Its position in the session.
+    pub seq: Seq,
+    /// When it was appended, or when its author says that it happened.
+    pub timestamp: Timestamp,
+    /// What happened.
+    pub kind: EventKind,
+    /// Fields that the type does not know, as they came: name (as spelled, without quotes) and value.
+    pub extra: Vec<(JsonString, JsonText)>,
+    /// `surfaceOp` of messages and results: `"append"` or a replace; a JSON `null` counts as absent.
+    pub surface_op: Option<JsonText>,
+    /// `sourceEventSeqs` of messages and results; a JSON `null` counts as absent.
+    pub source_event_seqs: Option<JsonText>,
+}
+
+/// An event to be appended: without a seq, which the log gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewEvent {
+    /// The seq that the caller expects it to be given; refused when it is another.
+    pub expected_seq: Option<Seq>,
+    /// When it happened; the clock's time when `None`.
+    pub timestamp: Option<Timestamp>,
+    /// What happened.
+    pub kind: EventKind,
+    /// Fields that the type does not know.
+    pub extra: Vec<(JsonString, JsonText)>,
+    /// `surfaceOp` of messages and results.
+    pub surface_op: Option<JsonText>,
+    /// `sourceEventSeqs` of messages and results.
+    pub source_event_seqs: Option<JsonText>,
+}
+
+/// What happened. Optional fields hold a JSON `null` where one was given: it counts as absent and comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// `turn/start`: the agent begins to answer.
+    TurnStart {
+        /// Names the turn.
+        turn_id: JsonString,
+    },
+    /// `turn/end`.
+    TurnEnd {
+        /// The turn that ended.
+        turn_id: JsonString,
+        /// `"completed"`, `"aborted"`, … or any other JSON.
+        reason: Option<JsonText>,
+    },
+    /// `step/start`: one request to the model, and what comes of it.
+    StepStart {
+        /// Names the step.
+        step_id: JsonString,
+        /// The turn it belongs to.
+        turn_id: JsonString,
+    },
+    /// `step/end`.
+    StepEnd {
+        /// The step that ended.
+        step_id: JsonString,
+        /// The turn it belongs to: a string.
+        turn_id: Option<JsonText>,
+    },
+    /// `user/message`.
+    UserMessage {
+        /// What the user said.
+        content: Content,
+    },
+    /// `assistant/message`.
+    AssistantMessage {
+        /// What the model said; may be null.
+        content: Content,
+        /// What it cost: an object.
+        usage: Option<JsonText>,
+    },
+    /// `assistant/chunk`: a piece of a message while it is streamed.
+    AssistantChunk {
+        /// The piece.
+        delta: JsonString,
+    },
+    /// `tool/call`.
+    ToolCall {
+        /// Joins the call and its result.
+        id: JsonString,
+        /// The tool.
+        name: JsonString,
+        /// What it is called with.
+        args: JsonText,
+    },
+    /// `tool/result`: has a result, an error, or both.
+    ToolResult {
+        /// The call it answers.
+        id: JsonString,
+        /// What the tool returned. A JSON `null` here is a result.
+        result: Option<JsonText>,
+        /// Why it failed: a string.
+        error: Option<JsonText>,
+    },
+    /// Any other type; its fields are in `extra`.
+    Custom {
+        /// The type.
+        event_type: JsonString,
+    },
+}

@@ -117,3 +117,38 @@ pub enum EventKind {
         event_type: JsonString,
     },
 }
+
+/// The parts of an event that are stored, borrowed from an [`Event`] or a [`NewEvent`] that was given its timestamp.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventParts<'a> {
+    pub(crate) timestamp: Timestamp,
+    pub(crate) kind: &'a EventKind,
+    pub(crate) extra: &'a [(JsonString, JsonText)],
+    pub(crate) surface_op: Option<&'a JsonText>,
+    pub(crate) source_event_seqs: Option<&'a JsonText>,
+}
+
+impl Event {
+    pub(crate) fn parts(&self) -> EventParts<'_> {
+        EventParts {
+            timestamp: self.timestamp,
+            kind: &self.kind,
+            extra: &self.extra,
+            surface_op: self.surface_op.as_ref(),
+            source_event_seqs: self.source_event_seqs.as_ref(),
+        }
+    }
+}
+
+impl NewEvent {
+    /// The parts with the timestamp it was given, or `now`.
+    pub(crate) fn parts(&self, now: Timestamp) -> EventParts<'_> {
+        EventParts {
+            timestamp: self.timestamp.unwrap_or(now),
+            kind: &self.kind,
+            extra: &self.extra,
+            surface_op: self.surface_op.as_ref(),
+            source_event_seqs: self.source_event_seqs.as_ref(),
+        }
+    }
+}

@@ -49,6 +49,12 @@ impl Clone for MemoryStorage {
     }
 }
 
+impl Drop for MemoryStorage {
+    fn drop(&mut self) {
+        self.handle.closed.store(true, Ordering::Release);
+    }
+}
+
 impl fmt::Debug for MemoryStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.handle.fmt(f)

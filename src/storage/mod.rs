@@ -14,6 +14,7 @@ mod memory;
 mod range;
 mod reserve;
 mod sled;
+mod sled_keys;
 mod synchronous;
 
 use std::fmt;
@@ -73,8 +74,7 @@ pub type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 /// After a write or flush that failed every later one fails with [`Error::Failed`](crate::Error::Failed), whose cause
 /// is the first error; reads go on. After `close` every call gives [`Error::Closed`](crate::Error::Closed).
 ///
-/// Keys have at most 512 bytes and values [`MAX_VALUE_BYTES`]. No key may have four bytes 0xFF in a row behind a place
-/// where another key is smaller: sled's reverse iteration loses its way there. (Ids are text, numbers stay small.)
+/// Keys have at most 512 bytes and values [`MAX_VALUE_BYTES`].
 pub trait Storage: fmt::Debug + Send + Sync {
     /// Returns the value under `key`.
     fn get(&self, map: Map, key: &[u8]) -> Result<Option<Vec<u8>>>;

@@ -4,6 +4,7 @@
 //! `engine_files.rs` (around the open) and here: errors and panics are final, all hands are off the files when `close`
 //! returns, and nothing of sled lives in an iterator.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::engine_files::EngineFiles;
 use super::range::{self, Source, Span};
-use super::{EngineDurability, Entries, Entry, MAX_VALUE_BYTES, Map, Storage};
+use super::{EngineDurability, Entries, Entry, MAX_VALUE_BYTES, Map, Storage, sled_keys};
 use crate::error::{Corruption, Error, Place, Result};
 
 /// How long sled may take to open its files, before a bonus for large ones: damaged files can keep it busy for ever.
@@ -29,10 +30,12 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// More than any key has.
 const MAX_KEY_BYTES: usize = 512;
+/// How much of sled's own words an error repeats.
+const MAX_MESSAGE_CHARS: usize = 160;
 /// What a value may have above its limit without harm.
 const SPARE_VALUE_BYTES: usize = 1024;
 // 16 of the largest entries, their lengths and the page's own fields fit into a page without a file of its own.
-const _: () = assert!(16 * (MAX_KEY_BYTES + MAX_VALUE_BYTES + SPARE_VALUE_BYTES + 16) < 131_052);
+const _: () = assert!(16 * (MAX_KEY_BYTES * 4 / 3 + MAX_VALUE_BYTES + SPARE_VALUE_BYTES + 16) < 131_052);
 
 /// A [`Storage`] on the embedded database sled, in a folder of its own.
 ///
@@ -218,9 +221,11 @@ impl Shared {
 impl Source for Shared {
     fn batch(&self, span: &Span, limit: usize) -> Result<Vec<Entry>> {
         self.read(|engine| {
-            let found = engine.tree(span.map).range::<&[u8], _>(span.bounds());
+            let (from, to) = span.bounds();
+            let bounds = (from.map(sled_keys::to_engine), to.map(sled_keys::to_engine));
+            let found = engine.tree(span.map).range::<Cow<'_, [u8]>, _>(bounds);
             let copy = |entry: ::sled::Result<(::sled::IVec, ::sled::IVec)>| {
-                entry.map(|(key, value)| (key.to_vec(), value.to_vec()))
+                entry.map(|(key, value)| (sled_keys::from_engine(&key), value.to_vec()))
             };
             if span.reverse {
                 found.rev().take(limit).map(copy).collect()
@@ -233,7 +238,8 @@ impl Source for Shared {
 
 impl Storage for SledStorage {
     fn get(&self, map: Map, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.shared.read(|engine| Ok(engine.tree(map).get(key)?.map(|value| value.to_vec())))
+        self.shared
+            .read(|engine| Ok(engine.tree(map).get(sled_keys::to_engine(key))?.map(|value| value.to_vec())))
     }
 
     fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
@@ -246,16 +252,18 @@ impl Storage for SledStorage {
 
     fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> Result<()> {
         check_size(key, value);
-        self.shared.write("write", |engine| engine.tree(map).insert(key, value).map(drop))
+        self.shared
+            .write("write", |engine| engine.tree(map).insert(sled_keys::to_engine(key), value).map(drop))
     }
 
     fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()> {
         let mut batch = ::sled::Batch::default();
         for (key, value) in changes {
             check_size(key, value.as_deref().unwrap_or_default());
+            let key = sled_keys::to_engine(key);
             match value {
-                Some(value) => batch.insert(key.as_slice(), value.as_slice()),
-                None => batch.remove(key.as_slice()),
+                Some(value) => batch.insert(&*key, value.as_slice()),
+                None => batch.remove(&*key),
             }
         }
         self.shared.write("write", |engine| engine.tree(map).apply_batch(batch))
@@ -364,11 +372,11 @@ fn on_thread<T: Send + 'static>(
 /// Catches a panic in sled; damaged pages can cause one nearly anywhere. Its locks do not poison, and what it has in
 /// memory is used for reads only from then on.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| match payload.downcast::<String>() {
-        Ok(text) => *text,
-        Err(payload) => {
-            payload.downcast_ref::<&str>().map_or_else(|| "panic".to_owned(), |text| (*text).to_owned())
-        }
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+        // sled likes to print whole pages, which are people's conversations.
+        text.chars().take(MAX_MESSAGE_CHARS).collect()
     })
 }
 

@@ -39,13 +39,17 @@ impl Sessions {
             .undrained()
             .into_iter()
             .filter(|state| state.lock().created.is_some_and(|created| created <= up_to.0))
-            .map(|state| (state.lock().updated(up_to), state))
+            .map(|state| {
+                let updated = state.lock().updated(up_to);
+                (updated, state)
+            })
             .collect();
         undrained.sort_by_key(|(updated, state)| (*updated, state.key()));
         let undrained_keys = undrained.iter().map(|(_, state)| state.key()).collect();
         let first = format::ORDER_PREFIX;
         let behind: Vec<u8> = first.iter().map(|byte| byte + 1).collect();
-        let stored = core.storage.range_reverse(Map::Sessions, Bound::Included(first), Bound::Excluded(&behind));
+        let stored =
+            core.storage.range_reverse(Map::Sessions, Bound::Included(first), Bound::Excluded(&behind));
         Self { handle, undrained, undrained_keys, stored, next_stored: None, finished: false }
     }
 
@@ -57,7 +61,7 @@ impl Sessions {
             let Some(found) = format::parse_order_key(&key) else {
                 return Err(Error::Corrupt { place: place(), corruption: Corruption::NotRecognised });
             };
-            format::decode_order(found, &value).map_err(|error| error.at(place()))?;
+            format::check_order(&found, &value).map_err(|error| error.at(place()))?;
             if !self.undrained_keys.contains(&found.key) {
                 self.next_stored = Some(found);
             }

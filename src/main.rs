@@ -1,1 +1,2 @@
+//! Stand-in until the command line is merged.
 fn main() {}

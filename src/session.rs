@@ -67,6 +67,10 @@ impl Session {
         Self { handle, state }
     }
 
+    pub(crate) fn state(&self) -> &Arc<SessionState> {
+        &self.state
+    }
+
     fn core(&self) -> &Core {
         self.handle.core()
     }
@@ -175,7 +179,7 @@ impl Session {
         let batch = Batch::check(core, how, self.state.lock().next(), events)?;
         // An upper bound for now: stored form is shorter than the lines.
         let claimed = batch.line_bytes + RUN_OVERHEAD;
-        core.room.take(claimed, &core.health, || core.drain.ask(core))?;
+        core.room.take(claimed, &core.health, || core.make_room())?;
         let queued = self.queue(how, &batch, claimed);
         let (ticket, seqs) = match queued {
             Ok(Some(queued)) => queued,
@@ -321,9 +325,17 @@ struct Batch {
 }
 
 impl Batch {
-    fn check(core: &Core, how: Append, next: u64, events: impl IntoIterator<Item = NewEvent>) -> Result<Self> {
-        let mut batch =
-            Self { events: Vec::new(), line_bytes: 0, durability: how.durability.unwrap_or(Durability::Buffered) };
+    fn check(
+        core: &Core,
+        how: Append,
+        next: u64,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Result<Self> {
+        let mut batch = Self {
+            events: Vec::new(),
+            line_bytes: 0,
+            durability: how.durability.unwrap_or(Durability::Buffered),
+        };
         let now = Timestamp::now();
         let events = events.into_iter();
         batch.events.reserve(events.size_hint().0.min(MAX_BATCH_EVENTS));

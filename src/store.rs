@@ -1,26 +1,24 @@
 //! The store: opening it, its sessions, and closing it in order.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::format::{self, Hash, NewHeader};
+use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
 use crate::integrity::CheckReport;
 use crate::list::Sessions;
 use crate::log;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
-use crate::log::observe::Observers;
 use crate::log::tail::SessionState;
 use crate::options::{MAX_META_BYTES, NewSession, StoreOptions};
 use crate::session::Session;
 use crate::storage::{
-    Create, Description, Folder, FolderJournalFiles, JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Reserve,
-    SledStorage, Storage,
+    Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
+    Reserve, SledStorage, Storage,
 };
 
 /// Space that a full disk leaves to open, delete, prune and close.
@@ -132,14 +130,15 @@ impl Store {
         let mut folder = Folder::open(path, create)?;
         folder.remove_leftovers()?;
         // An engine needs room to open: the reserve is for that, and comes back when there is some.
-        let files = FolderJournalFiles::new(&folder.journal_dir());
+        let files = FolderJournalFiles::open(&folder.journal_dir())?;
         make_room(&folder, &files)?;
         let storage = SledStorage::open(&folder.engine_dir(), options.cache_bytes)?;
         let durability = storage.durability();
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let opened = (|| {
             let open_count = log::replay::count_open(storage.as_ref())?;
-            let store_id = folder.description().map_or_else(|| *uuid::Uuid::now_v7().as_bytes(), |d| d.store_id);
+            let store_id =
+                folder.description().map_or_else(|| *uuid::Uuid::now_v7().as_bytes(), |d| d.store_id);
             let wanted = Description {
                 format: Description::FORMAT,
                 store_id,
@@ -194,7 +193,8 @@ impl Store {
         let observer = options.observer.take();
         let started = (|| {
             let path = folder.as_ref().map(Folder::journal_dir).unwrap_or_default();
-            let (core, report) = log::replay::open(storage, files, &options, open_count, info.store_id, path)?;
+            let (core, report) =
+                log::replay::open(storage, files, &options, open_count, info.store_id, path)?;
             core.observers.start(observer)?;
             let (keeper, drain) = (Arc::clone(&core), Arc::clone(&core));
             let threads = vec![
@@ -207,8 +207,7 @@ impl Store {
             Ok(started) => started,
             Err(error) => return Err(close_after(engine.as_ref(), error)),
         };
-        let opened =
-            Opened { core, threads: Mutex::new(threads), folder: Mutex::new(folder), info, report };
+        let opened = Opened { core, threads: Mutex::new(threads), folder: Mutex::new(folder), info, report };
         Ok(Self { handle: Handle(Arc::new(opened)) })
     }
 
@@ -384,7 +383,10 @@ impl Drop for Opened {
 
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("info", &self.info).field("health", &self.core.health).finish_non_exhaustive()
+        f.debug_struct("Opened")
+            .field("info", &self.info)
+            .field("health", &self.core.health)
+            .finish_non_exhaustive()
     }
 }
 

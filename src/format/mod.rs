@@ -109,7 +109,7 @@ mod tests_support;
 #[allow(unused_imports, reason = "the log is written against this module")]
 pub(crate) use self::{
     block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
-    frame::{Action, FrameBuilder, FrameFault, FrameView, find_magic, read_frame},
+    frame::{Action, FRAME_ALIGN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame},
     hash::Hash,
     key::*,
     large::LargeReader,
@@ -138,7 +138,7 @@ pub(crate) const MAX_BLOCK_LEN: usize = 256 * 1024;
 pub(crate) const MAX_LARGE_LEN: usize = 80 * 1024 * 1024;
 
 /// How keys are shown.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -45,7 +45,11 @@ impl Catalog {
 }
 
 impl Used {
-    pub(crate) fn by_id(&mut self, id: &SessionId, storage: &dyn Storage) -> Result<Option<Arc<SessionState>>> {
+    pub(crate) fn by_id(
+        &mut self,
+        id: &SessionId,
+        storage: &dyn Storage,
+    ) -> Result<Option<Arc<SessionState>>> {
         if let Some(state) = self.by_id.get(id).and_then(Weak::upgrade) {
             return Ok(Some(state));
         }
@@ -57,7 +61,11 @@ impl Used {
         }
     }
 
-    pub(crate) fn by_key(&mut self, key: StorageKey, storage: &dyn Storage) -> Result<Option<Arc<SessionState>>> {
+    pub(crate) fn by_key(
+        &mut self,
+        key: StorageKey,
+        storage: &dyn Storage,
+    ) -> Result<Option<Arc<SessionState>>> {
         if let Some(state) = self.by_key.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(state));
         }
@@ -85,23 +93,26 @@ impl Used {
 }
 
 /// Reads a session's header and summary.
-pub(crate) fn read_session(key: StorageKey, storage: &dyn Storage) -> Result<Option<(format::NewHeader, Stored)>> {
+pub(crate) fn read_session(
+    key: StorageKey,
+    storage: &dyn Storage,
+) -> Result<Option<(format::NewHeader, Stored)>> {
     let Some(value) = storage.get(Map::Sessions, &format::header_key(key))? else { return Ok(None) };
     let header = format::decode_header(key, &value).map_err(|e| e.at(Place::new("header").session(key)))?;
     let stored = match storage.get(Map::Sessions, &format::summary_key(key))? {
         Some(value) => {
-            let place = || Place::new("summary").session(&header.new.id);
+            let place = || Place::new("summary").session(&header.id);
             let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
             Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) }
         }
         None => {
             return Err(Error::Corrupt {
-                place: Place::new("summary").session(&header.new.id),
+                place: Place::new("summary").session(&header.id),
                 corruption: crate::error::Corruption::Missing { what: "the summary" },
             });
         }
     };
-    Ok(Some((header.new, stored)))
+    Ok(Some((header.into_new(), stored)))
 }
 
 fn missing_header(id: &SessionId) -> Error {

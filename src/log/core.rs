@@ -98,6 +98,12 @@ impl Core {
         }
     }
 
+    /// Does what ends a wait for room in the tail: a sync and a drain, unless that is stuck.
+    pub(crate) fn make_room(&self) {
+        self.drain.ask();
+        self.drain.watch(self);
+    }
+
     /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.
     pub(crate) fn commit_group(&self, group: &[Request]) -> Result<(), WriteError> {
         let commit = self.journal.write(group, &self.health)?;
@@ -154,7 +160,8 @@ impl Core {
     /// Takes the sessions that a pass through the commit `through` may move. One that was created later stays.
     pub(crate) fn take_undrained(&self, through: u64) -> Vec<Arc<SessionState>> {
         let mut undrained = self.undrained.lock().unwrap_or_else(PoisonError::into_inner);
-        let created = |session: &Arc<SessionState>| session.lock().created.is_some_and(|created| created <= through);
+        let created =
+            |session: &Arc<SessionState>| session.lock().created.is_some_and(|created| created <= through);
         let (taken, kept) = undrained.drain(..).partition(created);
         *undrained = kept;
         taken
@@ -169,7 +176,8 @@ impl Core {
         if let Some(lineage) = session.lineage.get() {
             return Ok(Arc::clone(lineage));
         }
-        let resolved = Arc::new(Lineage::resolve(session, |key| self.catalog.by_key(key, self.storage.as_ref()))?);
+        let resolved =
+            Arc::new(Lineage::resolve(session, |key| self.catalog.by_key(key, self.storage.as_ref()))?);
         Ok(Arc::clone(session.lineage.get_or_init(|| resolved)))
     }
 }

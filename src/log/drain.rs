@@ -97,7 +97,8 @@ impl Drain {
         self.changed.notify_all();
         while control.finished < wanted {
             core.health.check()?;
-            control = self.changed.wait_timeout(control, core.watchdog).unwrap_or_else(PoisonError::into_inner).0;
+            control =
+                self.changed.wait_timeout(control, core.watchdog).unwrap_or_else(PoisonError::into_inner).0;
             if control.finished < wanted {
                 drop(control);
                 self.watch(core);

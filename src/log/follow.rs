@@ -79,7 +79,8 @@ impl Follow {
             }
             if self.next < visible {
                 let range = self.next..visible;
-                self.events = Some(Events::new(self.handle.clone(), Arc::clone(&self.session), range, false)?);
+                self.events =
+                    Some(Events::new(self.handle.clone(), Arc::clone(&self.session), range, false)?);
                 continue;
             }
             core.health.check()?;

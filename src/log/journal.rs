@@ -162,20 +162,20 @@ impl Journal {
     pub(crate) fn write(&self, requests: &[Request], health: &Health) -> Result<u64, WriteError> {
         let mut writer = self.writer();
         let writer = &mut *writer;
-        let mut frame = FrameBuilder::begin(
-            std::mem::take(&mut writer.buffer),
-            self.store_id,
-            writer.next_commit,
-            self.durable(),
-        );
+        let mut frame = FrameBuilder::new(std::mem::take(&mut writer.buffer));
+        frame.begin(self.store_id, writer.next_commit, self.durable());
         for request in requests {
             match &request.work {
                 Work::Run { session, run } => frame.add_run(session.key(), run),
-                Work::Create { session } => frame.add(&Action::Create(session.header.clone())),
+                Work::Create { session } => frame.add(&match session.header.parent {
+                    None => Action::Create(session.header.clone()),
+                    Some(_) => Action::Fork(session.header.clone()),
+                }),
                 Work::Seal => frame.add(&Action::Seal),
             }
         }
-        let bytes = frame.finish();
+        frame.finish();
+        let bytes = frame.into_buffer();
         let len = bytes.len() as u64;
         if !writer.current.as_ref().is_some_and(|segment| segment.bytes - segment.used >= len) {
             if let Err(error) = self.next_segment(writer, len, health) {
@@ -225,7 +225,8 @@ impl Journal {
     /// Makes a segment: zero bytes, durable under its name.
     fn make(&self, bytes: u64) -> Result<Segment, Refusal> {
         let needed_bytes = bytes + MARGIN_BYTES;
-        let free_bytes = self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
+        let free_bytes =
+            self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
         if free_bytes < needed_bytes {
             return Err(Refusal::Full(Full { path: self.folder.clone(), needed_bytes, free_bytes }));
         }
@@ -243,7 +244,8 @@ impl Journal {
                 // Whether these files exist is not known, nor needed: no frame was in them, the next open removes them.
                 let _ = self.files.remove(&unfinished);
                 let _ = self.files.remove(&name);
-                if error.kind() == io::ErrorKind::StorageFull || error.kind() == io::ErrorKind::QuotaExceeded {
+                if error.kind() == io::ErrorKind::StorageFull || error.kind() == io::ErrorKind::QuotaExceeded
+                {
                     return Err(Refusal::Full(Full { path: self.folder.clone(), needed_bytes, free_bytes }));
                 }
                 Err(self.refusal("create", &name, &error))
@@ -307,7 +309,8 @@ impl Journal {
             let mut writer = self.writer();
             while writer.filled.front().is_some_and(|segment| segment.last_commit <= through) {
                 let Some(segment) = writer.filled.pop_front() else { break };
-                let kept: u64 = writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|s| s.bytes).sum();
+                let kept: u64 =
+                    writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|s| s.bytes).sum();
                 let standard = segment.bytes >= writer.segment_bytes && segment.bytes <= LAST_SEGMENT_BYTES;
                 if standard && kept + segment.bytes <= KEPT_BYTES {
                     writer.spare.push(segment);
@@ -332,7 +335,9 @@ impl Journal {
         let kept = all.iter().position(|segment| segment.bytes == FIRST_SEGMENT_BYTES);
         for (index, segment) in all.iter().enumerate() {
             if Some(index) != kept {
-                self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
+                self.files
+                    .remove(&segment.name)
+                    .map_err(|source| self.io("remove", &segment.name, source))?;
             }
         }
         self.files.sync_folder().map_err(|source| self.io("sync", "", source))

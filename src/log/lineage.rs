@@ -39,7 +39,9 @@ impl Lineage {
                 corruption,
             };
             if !seen.insert(key) {
-                return Err(corrupt(Corruption::Undecodable { what: "a chain of parents that leads back to itself" }));
+                return Err(corrupt(Corruption::Undecodable {
+                    what: "a chain of parents that leads back to itself",
+                }));
             }
             let Some(ancestor) = load(key)? else {
                 return Err(corrupt(Corruption::MissingParent { parent: key.to_string() }));

@@ -13,6 +13,7 @@ pub(crate) mod journal;
 pub(crate) mod keeper;
 pub(crate) mod lineage;
 pub(crate) mod observe;
+pub(crate) mod pass;
 pub(crate) mod reader;
 pub(crate) mod replay;
 pub(crate) mod room;

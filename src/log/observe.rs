@@ -7,7 +7,7 @@ use std::thread::{JoinHandle, ThreadId};
 
 use super::tail::SessionState;
 use crate::error::{Error, Result};
-use crate::format::{Run, RunView, Sections};
+use crate::format::{Run, Sections};
 use crate::options::Observer;
 
 /// Runs that may wait for the observer.
@@ -67,7 +67,7 @@ fn listen(mut observer: Observer, queue: &Receiver<(Arc<SessionState>, Arc<Run>)
     let mut events = Vec::new();
     while let Ok((session, run)) = queue.recv() {
         events.clear();
-        let view = RunView::of(&run);
+        let view = run.view();
         if view.decode(0, run.count, Sections::All, &mut events).is_err() {
             continue; // We encoded it a moment ago, and readers get the error.
         }

@@ -9,7 +9,7 @@ use super::tail::{SessionState, Stored, TailRun};
 use crate::error::{Corruption, Error, Result};
 use crate::event::{Event, write_line};
 use crate::format::{
-    self, Drained, Hash, PackContext, Packer, RunView, Scratch, Sections, SessionHeader, Summary, WriteNumbers,
+    self, Drained, Hash, PackContext, Packer, Scratch, Sections, SessionHeader, Summary, WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::storage::{Map, Storage};
@@ -143,7 +143,7 @@ impl<'a> Pass<'a> {
             let points = self.points.remove(&key).unwrap_or_default();
             let mut values = Vec::new();
             for run in &job.runs {
-                let view = RunView::of(&run.run);
+                let view = run.run.view();
                 let mut skip = 0;
                 while skip < view.count {
                     let take = DECODED_AHEAD.min(view.count - skip);
@@ -290,7 +290,10 @@ impl<'a> Pass<'a> {
         for job in std::mem::take(&mut self.jobs) {
             let Some(after) = job.after else { continue };
             self.job_records(&job, after, &mut changes);
-            done.push((job.session, Stored { len: after.len, updated: after.updated, hash: Some(after.hash) }));
+            done.push((
+                job.session,
+                Stored { len: after.len, updated: after.updated, hash: Some(after.hash) },
+            ));
         }
         let mark = format::encode_drained(Drained { through: self.through }, self.number());
         changes.push((format::DRAINED_KEY.to_vec(), Some(mark)));
@@ -304,7 +307,10 @@ impl<'a> Pass<'a> {
         let key = new.key;
         if job.created.is_some() {
             let header = SessionHeader::new(new.clone(), job.prefix_hash);
-            changes.push((format::header_key(key).to_vec(), Some(format::encode_header(&header, self.number()))));
+            changes.push((
+                format::header_key(key).to_vec(),
+                Some(format::encode_header(&header, self.number())),
+            ));
             changes.push((format::id_key(&new.id), Some(format::encode_id(&new.id, key, self.number()))));
             if let Some((parent, prefix_len)) = new.parent {
                 let edge = format::encode_edge(parent, prefix_len, key, self.number());

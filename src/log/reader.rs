@@ -13,7 +13,7 @@ use super::lineage::Segment;
 use super::tail::SessionState;
 use crate::error::{Corruption, Error, Place, Result};
 use crate::event::Event;
-use crate::format::{self, BlockView, RunView, Scratch, Sections};
+use crate::format::{self, BlockView, Scratch, Sections};
 use crate::id::{Seq, StorageKey};
 use crate::storage::{Entries, Entry, Map};
 use crate::store::Handle;
@@ -59,7 +59,12 @@ impl fmt::Debug for Events {
 
 impl Events {
     /// Reads `range`, which lies within what readers may see.
-    pub(crate) fn new(handle: Handle, session: Arc<SessionState>, range: Range<u64>, reverse: bool) -> Result<Self> {
+    pub(crate) fn new(
+        handle: Handle,
+        session: Arc<SessionState>,
+        range: Range<u64>,
+        reverse: bool,
+    ) -> Result<Self> {
         let core = Arc::clone(handle.core());
         let own = session.header.prefix_len();
         let mut segments = VecDeque::new();
@@ -174,7 +179,7 @@ impl Events {
         };
         let seqs = self.cut(wanted, run.first_seq, run.end(), segment);
         let (skip, take) = within(run.first_seq, &seqs);
-        RunView::of(&run)
+        run.view()
             .decode(skip, take, self.sections, &mut self.decoded)
             .map_err(|error| error.at(self.place("run of the tail", &seqs)))?;
         self.blocks = None;
@@ -204,8 +209,9 @@ impl Events {
         let place = |seqs: Range<u64>| {
             Place::new("block").session(&segment.session.header.id).seqs(seqs).at(format::hex(&found))
         };
-        let view = format::open_block(key, at.seq, &value).map_err(|error| error.at(place(wanted..wanted + 1)))?;
-        let end = view.end().min(stored_len);
+        let view =
+            format::open_block(key, at.seq, &value).map_err(|error| error.at(place(wanted..wanted + 1)))?;
+        let end = view.header().end().min(stored_len);
         if wanted >= end {
             return Ok(false);
         }
@@ -252,10 +258,14 @@ impl Events {
     /// Puts a large event together from its parts.
     fn large(&mut self, key: StorageKey, view: &BlockView<'_>) -> Result<(), Large> {
         let parts = view.is_large().unwrap_or_default();
-        let seq = view.first_seq();
-        let mut reader = format::LargeReader::new(view).map_err(Large::Format)?;
+        let seq = view.header().first_seq;
+        let mut reader = format::LargeReader::new(view);
         for part in 1..parts {
-            let value = self.core.storage.get(Map::Events, &format::part_key(key, seq, part)).map_err(Large::Error)?;
+            let value = self
+                .core
+                .storage
+                .get(Map::Events, &format::part_key(key, seq, part))
+                .map_err(Large::Error)?;
             let missing = Corruption::MissingPart { part, parts };
             let value = value.ok_or(Large::Format(format::FormatError::Corrupt(missing)))?;
             reader.push(part, &value).map_err(Large::Format)?;

@@ -15,7 +15,8 @@ use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{
-    self, Action, FORMAT_VERSION, FrameFault, FrameView, NewHeader, Opened, RunView, Sections, WriteNumbers,
+    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, NewHeader, Opened, RunView, Sections,
+    WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::options::StoreOptions;
@@ -115,8 +116,10 @@ impl Found {
         let mut names = files.list().map_err(io("list", ""))?;
         names.sort();
         for name in names {
-            let number = |prefix| name.strip_prefix(prefix).and_then(|number: &str| number.parse::<u64>().ok());
-            let known = [SEGMENT, UNFINISHED, TORN].into_iter().find_map(|prefix| Some((prefix, number(prefix)?)));
+            let number =
+                |prefix| name.strip_prefix(prefix).and_then(|number: &str| number.parse::<u64>().ok());
+            let known =
+                [SEGMENT, UNFINISHED, TORN].into_iter().find_map(|prefix| Some((prefix, number(prefix)?)));
             let Some((prefix, number)) = known else { continue };
             found.highest_name = found.highest_name.max(number);
             match prefix {
@@ -137,7 +140,13 @@ impl Found {
 
     /// Gives drained segments to the new journal, or removes them. Behind a torn end all go: what is kept of it must not
     /// be found again.
-    fn let_go(self, core: &Core, files: &dyn JournalFiles, folder: &std::path::Path, clean: bool) -> Result<()> {
+    fn let_go(
+        self,
+        core: &Core,
+        files: &dyn JournalFiles,
+        folder: &std::path::Path,
+        clean: bool,
+    ) -> Result<()> {
         let mut adopted = false;
         let mut removed = self.unfinished;
         for segment in self.segments {
@@ -168,12 +177,13 @@ struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     fn of(found: &'a Found, store_id: [u8; 16], drained: u64) -> Result<Self> {
-        let mut frames = Self { valid: BTreeMap::new(), places: BTreeMap::new(), broken: Vec::new(), drained };
+        let mut frames =
+            Self { valid: BTreeMap::new(), places: BTreeMap::new(), broken: Vec::new(), drained };
         for (index, segment) in found.segments.iter().enumerate() {
             let mut from = 0;
             while let Some(at) = format::find_magic(&segment.bytes, from) {
                 let bytes = segment.bytes.get(at..).unwrap_or_default();
-                from = at + format::FRAME_ALIGN;
+                from = at + FRAME_ALIGN;
                 match format::read_frame(bytes, store_id) {
                     Ok(frame) => {
                         from = at + frame.len;
@@ -234,7 +244,12 @@ impl<'a> Frames<'a> {
 }
 
 /// Keeps what stood behind a torn end, for people to look at. Returns the file's name.
-fn keep_torn(files: &dyn JournalFiles, found: &Found, torn: &[u8], folder: &std::path::Path) -> Result<String> {
+fn keep_torn(
+    files: &dyn JournalFiles,
+    found: &Found,
+    torn: &[u8],
+    folder: &std::path::Path,
+) -> Result<String> {
     let name = format!("{TORN}{}", found.highest_name + 1);
     let io = |action| {
         let path = folder.join(&name);
@@ -298,12 +313,7 @@ fn append(core: &Core, commit: u64, key: StorageKey, run: &RunView<'_>) -> Resul
             corruption: Corruption::Gap { expected, found: Some(run.first_seq) },
         });
     }
-    tail.runs.push_back(TailRun {
-        run: Arc::new(owned),
-        commit,
-        last_timestamp: last.timestamp,
-        cost,
-    });
+    tail.runs.push_back(TailRun { run: Arc::new(owned), commit, last_timestamp: last.timestamp, cost });
     let list = tail.list();
     drop(tail);
     core.room.claim(cost);

@@ -41,7 +41,11 @@ pub(crate) struct Full {
 
 impl Full {
     pub(crate) fn to_error(&self) -> Error {
-        Error::DiskFull { path: self.path.clone(), needed_bytes: self.needed_bytes, free_bytes: self.free_bytes }
+        Error::DiskFull {
+            path: self.path.clone(),
+            needed_bytes: self.needed_bytes,
+            free_bytes: self.free_bytes,
+        }
     }
 }
 
@@ -54,9 +58,9 @@ impl Room {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes room for `cost`, waiting for it when need be; `wanted` is called once before the first wait. What alone
+    /// Takes room for `cost`, waiting for it when need be; `wanted` is called before each wait. What alone
     /// is larger than all room waits until the tail is empty.
-    pub(crate) fn take(&self, cost: u64, health: &Health, wanted: impl FnOnce()) -> Result<()> {
+    pub(crate) fn take(&self, cost: u64, health: &Health, wanted: impl Fn()) -> Result<()> {
         let mut state = self.lock();
         if state.waiting.is_empty() && self.fits(&state, cost) {
             state.used = state.used.saturating_add(cost);
@@ -66,13 +70,12 @@ impl Room {
         state.next_ticket += 1;
         state.waiting.push_back(ticket);
         drop(state);
-        wanted();
-        let mut state = self.lock();
         loop {
+            wanted();
+            let mut state = self.lock();
             let outcome = if let Err(error) = health.check() {
                 Some(Err(error))
-            } else if let Some((before, full)) = state.full.as_ref().filter(|(before, _)| ticket < *before) {
-                debug_assert!(ticket < *before);
+            } else if let Some((_, full)) = state.full.as_ref().filter(|(before, _)| ticket < *before) {
                 Some(Err(full.to_error()))
             } else if state.waiting.front() == Some(&ticket) && self.fits(&state, cost) {
                 state.used = state.used.saturating_add(cost);
@@ -85,8 +88,13 @@ impl Room {
                 self.changed.notify_all();
                 return outcome;
             }
-            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            let _ = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Takes room without waiting: for what replay found.
+    pub(crate) fn claim(&self, cost: u64) {
+        self.lock().used += cost;
     }
 
     fn fits(&self, state: &State, cost: u64) -> bool {

@@ -155,7 +155,10 @@ impl Tail {
     /// The timestamp of the last event that readers may see; of the creation when there is none.
     pub(crate) fn updated(&self, up_to: UpTo) -> Timestamp {
         let count = self.runs.partition_point(|run| run.commit <= up_to.0);
-        count.checked_sub(1).and_then(|last| self.runs.get(last)).map_or(self.stored.updated, |run| run.last_timestamp)
+        count
+            .checked_sub(1)
+            .and_then(|last| self.runs.get(last))
+            .map_or(self.stored.updated, |run| run.last_timestamp)
     }
 
     /// The published run that holds `seq`.

@@ -9,7 +9,7 @@ mod new;
 mod scan;
 mod surface_op;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod validate;
 mod wire;
 

@@ -103,8 +103,6 @@ mod stored_v1;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_support;
 
 #[allow(unused_imports, reason = "the log is written against this module")]
 pub(crate) use self::{

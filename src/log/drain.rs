@@ -193,9 +193,18 @@ impl Drain {
             return Err(Fault::Full(Full { path: core.folder.clone(), needed_bytes, free_bytes }));
         }
         let sessions = core.take_undrained(through);
-        let mut pass = Pass::new(core, writer, through, &sessions)?;
-        pass.blocks()?; // (1)
-        let done = pass.records()?; // (2)
+        let written = Pass::new(core, writer, through, &sessions).and_then(|mut pass| {
+            pass.blocks()?; // (1)
+            pass.records() // (2)
+        });
+        let done = match written {
+            Ok(done) => done,
+            Err(error) => {
+                // Readers of the failed store still find them.
+                sessions.iter().for_each(|session| core.add_undrained(Arc::clone(session)));
+                return Err(error.into());
+            }
+        };
         let mut freed = 0;
         for (session, stored) in done {
             freed += let_go(core, session, stored, through);

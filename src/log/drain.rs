@@ -5,6 +5,7 @@
 //! segments let go. A crash between them leaves the frames in the journal, and blocks that the summary does not cover:
 //! the next pass removes those and writes them again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -114,7 +115,8 @@ impl Drain {
     /// The thread.
     pub(crate) fn run(&self, core: &Core) {
         while let Some(requested) = self.next_pass(core) {
-            let outcome = self.pass(core, false);
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.pass(core, false)))
+                .unwrap_or_else(|_| Err(Fault::Error(Error::Storage("a drain panicked".into()))));
             let mut control = self.lock();
             control.running_since = None;
             control.finished = requested;

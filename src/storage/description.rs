@@ -94,7 +94,7 @@ impl Description {
         let rest = after_first.ok_or_else(|| corrupt(Corruption::NotRecognised))?;
         let checked = check(bytes);
         // A newer format may change all but these lines, so its number is judged first.
-        let format = rest.split(|byte| *byte == b'\n').next().and_then(|line| number(line));
+        let format = rest.split(|byte| *byte == b'\n').next().and_then(number);
         match format {
             Some(found) if found > Self::FORMAT => {
                 let mut place = place(path);

@@ -47,7 +47,8 @@ fn any_string() -> impl Strategy<Value = JsonString> {
 }
 
 fn any_json() -> impl Strategy<Value = JsonText> {
-    let fixed = ["null", "true", "1e400", "-0", "9007199254740993", r#""""#, "[]", "{}", r#"{"b":1,"a":[null]}"#];
+    let fixed =
+        ["null", "true", "1e400", "-0", "9007199254740993", r#""""#, "[]", "{}", r#"{"b":1,"a":[null]}"#];
     prop_oneof![
         proptest::sample::select(fixed.to_vec()).prop_map(json),
         any_string().prop_map(|text| json(&format!("\"{}\"", text.spelling()))),
@@ -137,7 +138,14 @@ impl Random {
 
     /// Text that does not compress.
     pub(super) fn noise(&mut self, len: usize) -> String {
-        (0..len).map(|_| char::from(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[self.below(64) as usize])).collect()
+        (0..len)
+            .map(|_| {
+                char::from(
+                    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"
+                        [self.below(64) as usize],
+                )
+            })
+            .collect()
     }
 }
 

@@ -1,4 +1,11 @@
 //! The integration tests: one crate, one module for each behaviour.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "in a test a panic is a finding; helpers are not covered by clippy.toml"
+)]
+
 mod engine;
 mod storage;

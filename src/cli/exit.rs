@@ -116,7 +116,7 @@ fn code(error: &Error) -> u8 {
 }
 
 /// The error's text, followed by its causes where it does not contain them already.
-fn with_causes(error: &dyn StdError) -> String {
+pub(crate) fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

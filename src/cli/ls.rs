@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use sessionlog::{SessionInfo, Store};
+use sessionlog::{Parent, SessionId, SessionInfo, Store};
 
 use super::exit::Failure;
 use super::output::{Buffered, printable};
@@ -58,7 +58,7 @@ impl<'a> Record<'a> {
             durable_length: None,
             created_at: info.header.created_at.as_millis(),
             updated_at: info.updated_at.as_millis(),
-            parent: parent.map(|parent| parent.session.as_str()),
+            parent: parent.and_then(|parent| parent.session.as_ref()).map(SessionId::as_str),
             prefix_length: parent.map(|parent| parent.prefix_len),
             meta: &info.header.meta,
         }
@@ -121,9 +121,14 @@ fn row(info: &SessionInfo) -> [String; COLUMNS] {
         info.len.to_string(),
         rfc3339(header.created_at),
         rfc3339(info.updated_at),
-        parent.map_or_else(|| "-".into(), |parent| format!("{}@{}", parent.session, parent.prefix_len)),
+        parent.map_or_else(|| "-".into(), |parent| format!("{}@{}", parent_name(parent), parent.prefix_len)),
         meta(&header.meta),
     ]
+}
+
+/// The parent's id; a parent that was deleted has none any more.
+pub(crate) fn parent_name(parent: &Parent) -> &str {
+    parent.session.as_ref().map_or("(deleted)", SessionId::as_str)
 }
 
 /// Metadata in one line.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sessionlog::{SessionId, Store};
 
 use super::exit::Failure;
-use super::ls::{Record, meta};
+use super::ls::{Record, meta, parent_name};
 use super::place::Place;
 use super::time::rfc3339;
 use super::{output, resolve};
@@ -50,7 +50,7 @@ fn session(store: &Store, id: &SessionId, json: bool) -> Result<String, Failure>
         return record.json();
     }
     let parent = match &info.header.parent {
-        Some(parent) => format!("{}, its first {} events", parent.session, parent.prefix_len),
+        Some(parent) => format!("{}, its first {} events", parent_name(parent), parent.prefix_len),
         None => "-".into(),
     };
     Ok(list(&[
@@ -76,13 +76,13 @@ struct StoreRecord<'a> {
     engine_bytes: u64,
     journal_bytes: u64,
     tail_bytes: u64,
-    replayed_frames: u64,
+    replayed_commits: u64,
     replayed_events: u64,
     torn: &'a [String],
 }
 
 fn whole(store: &Store, json: bool) -> Result<String, Failure> {
-    let info = store.info();
+    let info = store.info()?;
     let opened = store.open_report();
     let path = info.path.as_ref().map(|path| path.display().to_string());
     if json {
@@ -95,16 +95,16 @@ fn whole(store: &Store, json: bool) -> Result<String, Failure> {
             engine_bytes: info.engine_bytes,
             journal_bytes: info.journal_bytes,
             tail_bytes: info.tail_bytes,
-            replayed_frames: opened.replayed_frames,
+            replayed_commits: opened.replayed_commits,
             replayed_events: opened.replayed_events,
             torn: &opened.torn,
         };
         return serde_json::to_string(&record)
             .map_err(|error| Failure::refused(format!("cannot write JSON: {error}")));
     }
-    let replayed = match opened.replayed_frames {
+    let replayed = match opened.replayed_commits {
         0 => "nothing: it was closed in order".into(),
-        frames => format!("{} events in {frames} writes of the journal", opened.replayed_events),
+        commits => format!("{} events in {commits} commits of the journal", opened.replayed_events),
     };
     let torn = if opened.torn.is_empty() { "-".into() } else { opened.torn.join(" ") };
     Ok(list(&[

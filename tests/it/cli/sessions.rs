@@ -53,7 +53,7 @@ fn create_prints_the_id() {
     let minted = bench.run(["create"]).fine();
     assert!(uuid::Uuid::parse_str(minted.trim_end()).is_ok(), "{minted}");
     let store = Store::open(bench.store()).unwrap();
-    let header = store.session(&SessionId::new("nightly-7").unwrap()).unwrap().header();
+    let header = store.session(&SessionId::new("nightly-7").unwrap()).unwrap().header().unwrap();
     assert_eq!((header.meta["model"].as_str(), header.meta["q"].as_str()), ("small", "a=b"));
     assert!(store.session(&SessionId::new(minted.trim_end()).unwrap()).unwrap().is_empty());
 }

@@ -264,8 +264,10 @@ impl RunView<'_> {
     ) -> Result<(), FormatError> {
         let end = skip.saturating_add(take).min(self.count);
         let start = skip.min(end);
-        // Each event takes two bytes at least, so a count that is no truth reserves little.
-        if (self.count as usize) > self.main.len() + self.chunks.len()
+        // Each event takes two bytes at least, so a count that is no truth reserves little. Chunks that are not read
+        // reserve nothing.
+        let implausible = which == Sections::All && (self.count as usize) > self.main.len() + self.chunks.len();
+        if implausible
             || self.first_seq.checked_add(u64::from(self.count)).is_none()
         {
             return Err(Corruption::Undecodable { what: "the count of events" }.into());

@@ -7,5 +7,6 @@
     reason = "in a test a panic is a finding; helpers are not covered by clippy.toml"
 )]
 
+mod cli;
 mod engine;
 mod storage;

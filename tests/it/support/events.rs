@@ -8,11 +8,11 @@ use sessionlog::{Event, Events, NewEvent, Result};
 use super::dice::Dice;
 
 /// A moment of the past; events count milliseconds from it.
-pub const NOON: i64 = 1_700_000_000_000;
+pub(crate) const NOON: i64 = 1_700_000_000_000;
 
 /// An event to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub(crate) struct Said {
     event_type: &'static str,
     /// Its own fields as JSON members, each led by a comma.
     fields: String,
@@ -24,27 +24,27 @@ impl Said {
         Self { event_type, fields, timestamp: NOON }
     }
 
-    pub fn at(mut self, timestamp: i64) -> Self {
+    pub(crate) fn at(mut self, timestamp: i64) -> Self {
         self.timestamp = timestamp;
         self
     }
 
-    pub fn timestamp(&self) -> i64 {
+    pub(crate) fn timestamp(&self) -> i64 {
         self.timestamp
     }
 
-    pub fn is_chunk(&self) -> bool {
+    pub(crate) fn is_chunk(&self) -> bool {
         self.event_type == "assistant/chunk"
     }
 
     /// The line that every reader must give for it.
-    pub fn line(&self, seq: u64) -> String {
+    pub(crate) fn line(&self, seq: u64) -> String {
         let Self { event_type, fields, timestamp } = self;
         format!(r#"{{"type":"{event_type}","seq":{seq}{fields},"timestamp":{timestamp}}}"#)
     }
 
     /// What is given to the library.
-    pub fn to_new(&self) -> NewEvent {
+    pub(crate) fn to_new(&self) -> NewEvent {
         let Self { event_type, fields, timestamp } = self;
         let json = format!(r#"{{"type":"{event_type}"{fields},"timestamp":{timestamp}}}"#);
         NewEvent::from_json(json.as_bytes()).unwrap_or_else(|error| panic!("{error}: {json}"))
@@ -52,49 +52,49 @@ impl Said {
 }
 
 /// The lines that events get when they are appended to a session of `len` events.
-pub fn lines(said: &[Said], len: usize) -> Vec<String> {
+pub(crate) fn lines(said: &[Said], len: usize) -> Vec<String> {
     said.iter().zip(len as u64..).map(|(said, seq)| said.line(seq)).collect()
 }
 
-pub fn user(text: &str) -> Said {
+pub(crate) fn user(text: &str) -> Said {
     Said::new("user/message", format!(r#","content":"{text}""#))
 }
 
-pub fn assistant(text: &str) -> Said {
+pub(crate) fn assistant(text: &str) -> Said {
     Said::new("assistant/message", format!(r#","content":"{text}","usage":{{"total_tokens":17}}"#))
 }
 
-pub fn chunk(text: &str) -> Said {
+pub(crate) fn chunk(text: &str) -> Said {
     Said::new("assistant/chunk", format!(r#","delta":"{text}""#))
 }
 
-pub fn turn_start(id: &str) -> Said {
+pub(crate) fn turn_start(id: &str) -> Said {
     Said::new("turn/start", format!(r#","turnId":"{id}""#))
 }
 
-pub fn step_start(id: &str, turn: &str) -> Said {
+pub(crate) fn step_start(id: &str, turn: &str) -> Said {
     Said::new("step/start", format!(r#","stepId":"{id}","turnId":"{turn}""#))
 }
 
-pub fn call(id: &str, args: &str) -> Said {
+pub(crate) fn call(id: &str, args: &str) -> Said {
     Said::new("tool/call", format!(r#","id":"{id}","name":"calc","args":{args}"#))
 }
 
-pub fn result(id: &str, result: &str) -> Said {
+pub(crate) fn result(id: &str, result: &str) -> Said {
     Said::new("tool/result", format!(r#","id":"{id}","result":{result}"#))
 }
 
-pub fn custom(fields: &str) -> Said {
+pub(crate) fn custom(fields: &str) -> Said {
     Said::new("x-test/note", fields.to_string())
 }
 
 /// A user's message of `bytes` letters that hardly compress: a large event in several parts, or a full segment soon.
-pub fn noise(seed: u64, bytes: usize) -> Said {
+pub(crate) fn noise(seed: u64, bytes: usize) -> Said {
     user(&letters(seed, bytes))
 }
 
 /// `bytes` letters that compress no better than 3 to 4.
-pub fn letters(seed: u64, bytes: usize) -> String {
+pub(crate) fn letters(seed: u64, bytes: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut dice = Dice::new(seed);
     let mut text = String::with_capacity(bytes + 10);
@@ -107,7 +107,7 @@ pub fn letters(seed: u64, bytes: usize) -> String {
 }
 
 /// One of many small and some large events, of every sort.
-pub fn any(seed: u64) -> Said {
+pub(crate) fn any(seed: u64) -> Said {
     let mut dice = Dice::new(seed);
     let n = dice.next() % 1_000_000;
     let said = match dice.below(40) {
@@ -129,12 +129,12 @@ pub fn any(seed: u64) -> Said {
 }
 
 /// Lines of an iterator; any error is a failed test.
-pub fn read(events: Result<Events>) -> Vec<String> {
+pub(crate) fn read(events: Result<Events>) -> Vec<String> {
     events.unwrap().map(|event| event.unwrap().to_string()).collect()
 }
 
 /// Lines up to the first error, and the error.
-pub fn read_some(events: Events) -> (Vec<String>, Option<sessionlog::Error>) {
+pub(crate) fn read_some(events: Events) -> (Vec<String>, Option<sessionlog::Error>) {
     let mut lines = Vec::new();
     for event in events {
         match event {
@@ -146,12 +146,12 @@ pub fn read_some(events: Events) -> (Vec<String>, Option<sessionlog::Error>) {
 }
 
 /// The seq that an event carries.
-pub fn seq(event: &Event) -> u64 {
+pub(crate) fn seq(event: &Event) -> u64 {
     event.seq.get()
 }
 
 /// The first place where two lists of lines differ, cut to a bearable length; `None` when they are equal.
-pub fn difference(found: &[String], expected: &[String]) -> Option<String> {
+pub(crate) fn difference(found: &[String], expected: &[String]) -> Option<String> {
     if found == expected {
         return None;
     }

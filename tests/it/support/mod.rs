@@ -1,7 +1,7 @@
 //! What the tests share.
 
-pub mod dice;
-pub mod events;
-pub mod medium;
-pub mod model;
-pub mod run;
+pub(crate) mod dice;
+pub(crate) mod events;
+pub(crate) mod medium;
+pub(crate) mod model;
+pub(crate) mod run;

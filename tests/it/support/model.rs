@@ -10,10 +10,10 @@ use super::events::difference;
 use super::medium::Crash;
 
 /// Lines by session id.
-pub type State = BTreeMap<String, Vec<Arc<str>>>;
+pub(crate) type State = BTreeMap<String, Vec<Arc<str>>>;
 
 #[derive(Clone, Debug)]
-pub enum Commit {
+pub(crate) enum Commit {
     Create { id: String },
     Fork { parent: String, at: usize, id: String },
     Append { id: String, lines: Vec<Arc<str>> },
@@ -35,7 +35,7 @@ impl Commit {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub(crate) struct Model {
     /// What is durable for certain.
     durable: State,
     /// What came after it and was accepted, in order.
@@ -49,21 +49,21 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn seen(&self) -> &State {
+    pub(crate) fn seen(&self) -> &State {
         &self.seen
     }
 
-    pub fn len(&self, id: &str) -> usize {
+    pub(crate) fn len(&self, id: &str) -> usize {
         self.seen[id].len()
     }
 
     /// The number of events of a session that are durable for certain.
-    pub fn durable_len(&self, id: &str) -> usize {
+    pub(crate) fn durable_len(&self, id: &str) -> usize {
         self.durable.get(id).map_or(0, Vec::len)
     }
 
     /// A commit returned; a durable one makes all before it durable.
-    pub fn accept(&mut self, commit: Commit, durable: bool) {
+    pub(crate) fn accept(&mut self, commit: Commit, durable: bool) {
         commit.on(&mut self.seen);
         self.accepted.push(commit);
         if durable {
@@ -72,18 +72,18 @@ impl Model {
     }
 
     /// A commit failed in a way that leaves its outcome open.
-    pub fn fly(&mut self, commit: Commit) {
+    pub(crate) fn fly(&mut self, commit: Commit) {
         assert!(self.flying.is_none(), "the store took a commit after it had failed");
         self.flying = Some(commit);
     }
 
     /// All that was accepted is durable.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.durable = self.seen.clone();
         self.accepted.clear();
     }
 
-    pub fn crash(&mut self, crash: Crash) {
+    pub(crate) fn crash(&mut self, crash: Crash) {
         self.power_lost |= crash == Crash::Power;
     }
 
@@ -112,17 +112,17 @@ impl Model {
     }
 
     /// Checks what a store holds after a crash, and goes on from there: it is durable now.
-    pub fn reopened(&mut self, found: &State) -> Result<(), String> {
+    pub(crate) fn reopened(&mut self, found: &State) -> Result<(), String> {
         self.check_among(self.possible(), found)?;
         *self = Self { durable: found.clone(), seen: found.clone(), ..Self::default() };
         Ok(())
     }
 
-    pub fn check_failed(&self, found: &State) -> Result<(), String> {
+    pub(crate) fn check_failed(&self, found: &State) -> Result<(), String> {
         self.check_among(self.possible_while_failed(), found)
     }
 
-    pub fn check(&self, found: &State) -> Result<(), String> {
+    pub(crate) fn check(&self, found: &State) -> Result<(), String> {
         self.check_among(vec![self.seen.clone()], found)
     }
 

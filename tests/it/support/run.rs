@@ -10,19 +10,19 @@ use super::medium::{Crash, Fault, Medium};
 use super::model::{Commit, Model, State};
 
 /// Longer than any test: nothing happens in the background by age.
-pub const NEVER: Duration = Duration::from_secs(100_000);
+pub(crate) const NEVER: Duration = Duration::from_secs(100_000);
 
 /// A store in which only calls and sizes start syncs and drains.
-pub fn quiet() -> StoreOptions {
+pub(crate) fn quiet() -> StoreOptions {
     StoreOptions::new().sync_window(NEVER).drain_age(NEVER)
 }
 
-pub fn id(text: &str) -> SessionId {
+pub(crate) fn id(text: &str) -> SessionId {
     text.parse().unwrap()
 }
 
 /// Everything a store holds. Every way of reading that leads to it must agree.
-pub fn whole(store: &Store) -> sessionlog::Result<State> {
+pub(crate) fn whole(store: &Store) -> sessionlog::Result<State> {
     let mut state = State::new();
     for info in store.list()? {
         let info = info?;
@@ -38,9 +38,9 @@ pub fn whole(store: &Store) -> sessionlog::Result<State> {
     Ok(state)
 }
 
-pub struct Run {
-    pub medium: Medium,
-    pub model: Model,
+pub(crate) struct Run {
+    pub(crate) medium: Medium,
+    pub(crate) model: Model,
     options: fn() -> StoreOptions,
     store: Option<Store>,
     /// The store has failed or its process has ended: further calls of a script do nothing.
@@ -50,23 +50,30 @@ pub struct Run {
 
 impl Run {
     /// Opens a new store; a planned fault may stop even this.
-    pub fn new(medium: Medium, options: fn() -> StoreOptions) -> Self {
+    pub(crate) fn new(medium: Medium, options: fn() -> StoreOptions) -> Self {
         let mut run =
             Self { medium, model: Model::default(), options, store: None, over: false, closed: false };
         run.open();
         run
     }
 
-    pub fn store(&self) -> &Store {
+    /// The same crashed store and model once more.
+    pub(crate) fn copy(&self, seed: u64) -> Self {
+        assert!(self.store.is_none(), "only a crashed store can be copied");
+        let (medium, model) = (self.medium.copy(seed), self.model.clone());
+        Self { medium, model, options: self.options, store: None, over: true, closed: false }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
         self.store.as_ref().expect("the store is open")
     }
 
-    pub fn session(&self, name: &str) -> Session {
+    pub(crate) fn session(&self, name: &str) -> Session {
         self.store().session(&id(name)).unwrap()
     }
 
     /// Whether the store is open and takes writes.
-    pub fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         !self.over && self.store.is_some()
     }
 
@@ -77,7 +84,7 @@ impl Run {
     }
 
     /// Opens the store and checks all it holds. False when a fault stopped it.
-    pub fn open(&mut self) -> bool {
+    pub(crate) fn open(&mut self) -> bool {
         assert!(self.store.is_none());
         (self.over, self.closed) = (false, false);
         let opened = self.medium.open((self.options)()).and_then(|store| Ok((whole(&store)?, store)));
@@ -98,7 +105,7 @@ impl Run {
     }
 
     /// Checks that every session is there with what it holds, in the list, the headers and the lengths.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let store = self.store();
         let found = whole(store).unwrap_or_else(|error| panic!("{}", self.context(&format!("{error:?}"))));
         self.model.check(&found).unwrap_or_else(|text| panic!("{}", self.context(&text)));
@@ -161,14 +168,14 @@ impl Run {
         assert!(matches!(store.flush(), Err(Error::Failed { .. })));
     }
 
-    pub fn create(&mut self, name: &str) {
+    pub(crate) fn create(&mut self, name: &str) {
         if self.goes_on() {
             let created = self.store().create(NewSession::with_id(id(name)));
             self.note(created.map(drop), Some(Commit::Create { id: name.into() }), true);
         }
     }
 
-    pub fn fork(&mut self, parent: &str, at: usize, name: &str) {
+    pub(crate) fn fork(&mut self, parent: &str, at: usize, name: &str) {
         if self.goes_on() && self.model.seen().contains_key(parent) {
             let at = at.min(self.model.len(parent));
             let new = NewSession::with_id(id(name));
@@ -183,7 +190,7 @@ impl Run {
     }
 
     /// Appends with the store's durability, or with the given one; half of the calls name the expected seq.
-    pub fn append(&mut self, name: &str, said: &[Said], how: Option<Durability>) {
+    pub(crate) fn append(&mut self, name: &str, said: &[Said], how: Option<Durability>) {
         if !self.goes_on() || !self.model.seen().contains_key(name) {
             return;
         }
@@ -210,7 +217,7 @@ impl Run {
     }
 
     /// An append that must be refused whole.
-    pub fn append_expecting_wrong(&mut self, name: &str, said: &[Said], wrong: u64) {
+    pub(crate) fn append_expecting_wrong(&mut self, name: &str, said: &[Said], wrong: u64) {
         if !self.goes_on() || !self.model.seen().contains_key(name) {
             return;
         }
@@ -226,14 +233,14 @@ impl Run {
         }
     }
 
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if self.goes_on() {
             let result = self.store().flush();
             self.note(result, None, true);
         }
     }
 
-    pub fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         if self.goes_on() {
             let result = self.store().drain();
             // It drains what is durable; what is not may stay so.
@@ -243,7 +250,7 @@ impl Run {
         }
     }
 
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if self.goes_on() {
             match self.store().close() {
                 Ok(()) => {
@@ -257,7 +264,7 @@ impl Run {
     }
 
     /// Drops all handles: an orderly close, unless the process has ended.
-    pub fn drop_store(&mut self) {
+    pub(crate) fn drop_store(&mut self) {
         let was_open = self.goes_on();
         self.store = None;
         if was_open && !self.medium.fired() {
@@ -267,7 +274,7 @@ impl Run {
     }
 
     /// Ends this life, whatever state it is in, and begins the next.
-    pub fn crash(&mut self, crash: Crash) {
+    pub(crate) fn crash(&mut self, crash: Crash) {
         self.medium.stop();
         self.store = None;
         self.medium.restart(crash);
@@ -276,7 +283,7 @@ impl Run {
     }
 
     /// Reopens until it works; a planned fault may stop the first tries.
-    pub fn recover(&mut self, crash: Crash) {
+    pub(crate) fn recover(&mut self, crash: Crash) {
         self.crash(crash);
         while !self.open() {
             self.crash(crash);
@@ -284,7 +291,7 @@ impl Run {
     }
 
     /// After any trouble: appends go on with the next seq, and an orderly close loses nothing.
-    pub fn check_goes_on(&mut self) {
+    pub(crate) fn check_goes_on(&mut self) {
         self.medium.forget_plan();
         let name = match self.model.seen().keys().next() {
             Some(name) => name.clone(),
@@ -304,7 +311,7 @@ impl Run {
         self.check();
     }
 
-    pub fn plan(&self, after: u64, fault: Fault) {
+    pub(crate) fn plan(&self, after: u64, fault: Fault) {
         self.medium.plan(after, fault);
     }
 }

@@ -24,7 +24,7 @@ use disk::Disk;
 
 /// What happens at the operation that a plan names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It fails and nothing of it is done. Later ones work.
     Fail,
     /// It fails and nothing of it is done, and so do all later writing operations.
@@ -37,7 +37,7 @@ pub enum Fault {
 
 /// How the next life begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
+pub(crate) enum Crash {
     /// `kill -9`: the page cache survives.
     Kill,
     /// The power is cut.
@@ -46,7 +46,7 @@ pub enum Crash {
 
 /// A writing operation, as the log keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     Insert(Map, Vec<u8>),
     Apply(Map, Vec<Vec<u8>>),
     Flush,
@@ -81,7 +81,7 @@ struct State {
 
 /// The medium. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Medium {
+pub(crate) struct Medium {
     shared: Arc<Shared>,
 }
 
@@ -102,7 +102,7 @@ fn broken(what: &str) -> io::Error {
 }
 
 impl Medium {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self::with(Disk::default(), seed)
     }
 
@@ -126,7 +126,7 @@ impl Medium {
     }
 
     /// Another medium with the same content, durable and volatile.
-    pub fn copy(&self, seed: u64) -> Self {
+    pub(crate) fn copy(&self, seed: u64) -> Self {
         Self::with(self.lock().disk.clone(), seed)
     }
 
@@ -135,50 +135,50 @@ impl Medium {
     }
 
     /// Opens a store on it.
-    pub fn open(&self, options: StoreOptions) -> sessionlog::Result<Store> {
+    pub(crate) fn open(&self, options: StoreOptions) -> sessionlog::Result<Store> {
         options.open_on(self.storage(), self.files())
     }
 
-    pub fn storage(&self) -> Arc<dyn Storage> {
+    pub(crate) fn storage(&self) -> Arc<dyn Storage> {
         Arc::new(seams::FaultStorage::new(self.clone(), self.lock().life))
     }
 
-    pub fn files(&self) -> Arc<dyn JournalFiles> {
+    pub(crate) fn files(&self) -> Arc<dyn JournalFiles> {
         Arc::new(seams::FaultFiles { medium: self.clone(), life: self.lock().life })
     }
 
     /// Lets `fault` happen at the `after`-th writing operation from now on, 1 being the next.
-    pub fn plan(&self, after: u64, fault: Fault) {
+    pub(crate) fn plan(&self, after: u64, fault: Fault) {
         let mut state = self.lock();
         state.plan = Some((state.operations + after, fault));
         state.fired = false;
     }
 
     /// Forgets a plan that did not happen, and lets operations work again that `StayFailing` stopped.
-    pub fn forget_plan(&self) {
+    pub(crate) fn forget_plan(&self) {
         let mut state = self.lock();
         state.plan = None;
         state.staying = false;
     }
 
     /// Whether the planned fault happened.
-    pub fn fired(&self) -> bool {
+    pub(crate) fn fired(&self) -> bool {
         self.lock().fired
     }
 
     /// Whether the process of this life has ended.
-    pub fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.lock().stopped
     }
 
     /// Ends the process of this life here: every later operation of it fails.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.shared.changed.notify_all();
     }
 
     /// Begins the next life.
-    pub fn restart(&self, crash: Crash) {
+    pub(crate) fn restart(&self, crash: Crash) {
         let mut state = self.lock();
         let State { disk, dice, .. } = &mut *state;
         if crash == Crash::Power {
@@ -196,32 +196,32 @@ impl Medium {
     }
 
     /// Lets reads of both seams fail, or work again.
-    pub fn fail_reads(&self, fail: bool) {
+    pub(crate) fn fail_reads(&self, fail: bool) {
         self.lock().reads_fail = fail;
     }
 
     /// Sets the free space that the medium tells of.
-    pub fn set_free_bytes(&self, free: u64) {
+    pub(crate) fn set_free_bytes(&self, free: u64) {
         self.lock().free = free;
     }
 
     /// Holds operations that `which` names until [`Self::release`].
-    pub fn hold(&self, which: Held) {
+    pub(crate) fn hold(&self, which: Held) {
         self.lock().held = Some(which);
     }
 
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.lock().held = None;
         self.shared.changed.notify_all();
     }
 
     /// Waits until an operation is being held.
-    pub fn wait_held(&self) {
+    pub(crate) fn wait_held(&self) {
         self.wait(|state| state.waiting > 0);
     }
 
     /// Waits until the log of writing operations satisfies `enough`.
-    pub fn wait_log(&self, enough: impl Fn(&[Step]) -> bool) {
+    pub(crate) fn wait_log(&self, enough: impl Fn(&[Step]) -> bool) {
         self.wait(|state| enough(&state.log));
     }
 
@@ -237,37 +237,44 @@ impl Medium {
     }
 
     /// The writing operations that were done since the last call of this.
-    pub fn take_log(&self) -> Vec<Step> {
+    pub(crate) fn take_log(&self) -> Vec<Step> {
         std::mem::take(&mut self.lock().log)
     }
 
     /// The names in the folder.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.lock().disk.names()
     }
 
     /// A file as the page cache shows it.
-    pub fn file(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn file(&self, name: &str) -> Vec<u8> {
         self.lock().disk.file(name).unwrap_or_else(|| panic!("no file {name}"))
     }
 
     /// Changes a file on the disk, as decay or a stranger would.
-    pub fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         self.lock().disk.damage(name, change);
     }
 
+    /// Loses a file.
+    pub(crate) fn lose_file(&self, name: &str) {
+        let mut state = self.lock();
+        state.disk.remove(name);
+        state.disk.sync_folder();
+    }
+
     /// Everything durable and visible, to compare before and after.
-    pub fn image(&self) -> Image {
+    pub(crate) fn image(&self) -> Image {
         self.lock().disk.image()
     }
 
     /// Everything becomes durable, as after a long wait.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         self.lock().disk.settle();
     }
 
     /// Cuts the power so that of the unsynced writes to files the first `lost` are lost and the rest are kept.
-    pub fn cut_power_losing_first(&self, lost: usize) {
+    pub(crate) fn cut_power_losing_first(&self, lost: usize) {
         self.lock().disk.lose_first(lost);
         self.restart(Crash::Kill);
     }
@@ -275,9 +282,9 @@ impl Medium {
 
 /// Maps and files with their content, as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    pub maps: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
-    pub files: Vec<(String, Vec<u8>)>,
+pub(crate) struct Image {
+    pub(crate) maps: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
 }
 
 fn tail(log: &[Step]) -> &[Step] {

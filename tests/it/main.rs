@@ -1,6 +1,8 @@
-//! Integration tests: the behaviour that users of the library and of the program see.
+//! The integration tests: one crate, one module a behaviour.
 
+mod engine;
 mod fault;
 mod journal;
 mod model;
+mod storage;
 mod support;

@@ -181,8 +181,8 @@ impl Run {
             let new = NewSession::with_id(id(name));
             let forked = self.store().fork(&id(parent), Seq::new(at as u64), new);
             if let Ok(child) = &forked {
-                let found = child.header().parent.expect("a fork has a parent");
-                assert_eq!((found.session.as_str(), found.prefix_len), (parent, at as u64));
+                let found = child.header().unwrap().parent.expect("a fork has a parent");
+                assert_eq!((found.session, found.prefix_len), (Some(id(parent)), at as u64));
             }
             let commit = Commit::Fork { parent: parent.into(), at, id: name.into() };
             self.note(forked.map(drop), Some(commit), true);
@@ -307,7 +307,7 @@ impl Run {
         self.store = None;
         self.medium.take_log();
         assert!(self.open(), "open after an orderly close");
-        assert_eq!(self.store().open_report().replayed_frames, 0, "a clean open replays nothing");
+        assert_eq!(self.store().open_report().replayed_commits, 0, "a clean open replays nothing");
         self.check();
     }
 

@@ -9,4 +9,8 @@
 
 mod cli;
 mod engine;
+mod fault;
+mod journal;
+mod model;
 mod storage;
+mod support;

@@ -1,0 +1,7 @@
+//! What the tests share.
+
+pub(crate) mod dice;
+pub(crate) mod events;
+pub(crate) mod medium;
+pub(crate) mod model;
+pub(crate) mod run;

@@ -266,10 +266,9 @@ impl RunView<'_> {
         let start = skip.min(end);
         // Each event takes two bytes at least, so a count that is no truth reserves little. Chunks that are not read
         // reserve nothing.
-        let implausible = which == Sections::All && (self.count as usize) > self.main.len() + self.chunks.len();
-        if implausible
-            || self.first_seq.checked_add(u64::from(self.count)).is_none()
-        {
+        let implausible =
+            which == Sections::All && (self.count as usize) > self.main.len() + self.chunks.len();
+        if implausible || self.first_seq.checked_add(u64::from(self.count)).is_none() {
             return Err(Corruption::Undecodable { what: "the count of events" }.into());
         }
         if which == Sections::All {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{IFlags, Mode, ioctl_getflags, ioctl_setflags};
-use sessionlog::{EngineDurability, MAX_VALUE_BYTES, Map, SledStorage, Storage};
+use sessionlog::storage::{EngineDurability, MAX_VALUE_BYTES, Map, SledStorage, Storage};
 
 const CACHE: u64 = 1024 * 1024;
 const MAP: Map = Map::Events;

@@ -72,11 +72,14 @@ fn refuses(medium: &Medium, what: &str) -> u64 {
     let commit = match medium.open(quiet()) {
         Err(Error::Corrupt { corruption: Corruption::AcknowledgedFrame { commit }, .. }) => commit,
         Err(error) => panic!("{what}: {error:?}"),
-        Ok(store) => panic!("{what}: opened, though an acknowledged frame is gone: {:?}", store.open_report()),
+        Ok(store) => {
+            panic!("{what}: opened, though an acknowledged frame is gone: {:?}", store.open_report())
+        }
     };
     let after = medium.image();
     assert!(after.files == before.files, "opening changed the journal of a damaged store");
-    let changed = |(before, after): (&Vec<Entry>, &Vec<Entry>)| after.iter().filter(|e| !before.contains(e)).count();
+    let changed =
+        |(before, after): (&Vec<Entry>, &Vec<Entry>)| after.iter().filter(|e| !before.contains(e)).count();
     let changed: usize = before.maps.iter().zip(&after.maps).map(changed).sum();
     assert!(changed <= 1, "opening changed {changed} values of a damaged store");
     commit
@@ -357,7 +360,9 @@ fn opening_syncs_before_it_changes_anything() {
     let log = medium.take_log();
     let first_change = log
         .iter()
-        .position(|step| !matches!(step, Step::SyncFolder | Step::Sync(_) | Step::Flush | Step::Insert(Map::Sessions, _)))
+        .position(|step| {
+            !matches!(step, Step::SyncFolder | Step::Sync(_) | Step::Flush | Step::Insert(Map::Sessions, _))
+        })
         .expect("what was found is drained");
     let before = &log[..first_change];
     assert!(before.contains(&Step::SyncFolder), "{before:?}");

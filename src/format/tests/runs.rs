@@ -77,7 +77,9 @@ fn counts_and_ends_must_agree() {
         assert!(decode(&RunView { chunks: &chunks, ..run.view() }, 0, u32::MAX, Sections::All).is_err());
     }
     for len in 0..run.main.len() {
-        assert!(decode(&RunView { main: &run.main[..len], ..run.view() }, 0, u32::MAX, Sections::All).is_err());
+        assert!(
+            decode(&RunView { main: &run.main[..len], ..run.view() }, 0, u32::MAX, Sections::All).is_err()
+        );
     }
     for len in 0..run.chunks.len() {
         let view = RunView { chunks: &run.chunks[..len], ..run.view() };

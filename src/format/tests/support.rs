@@ -47,7 +47,8 @@ fn any_string() -> impl Strategy<Value = JsonString> {
 }
 
 fn any_json() -> impl Strategy<Value = JsonText> {
-    let fixed = ["null", "true", "1e400", "-0", "9007199254740993", r#""""#, "[]", "{}", r#"{"b":1,"a":[null]}"#];
+    let fixed =
+        ["null", "true", "1e400", "-0", "9007199254740993", r#""""#, "[]", "{}", r#"{"b":1,"a":[null]}"#];
     prop_oneof![
         proptest::sample::select(fixed.to_vec()).prop_map(json),
         any_string().prop_map(|text| json(&format!("\"{}\"", text.spelling()))),
@@ -137,7 +138,14 @@ impl Random {
 
     /// Text that does not compress.
     pub(super) fn noise(&mut self, len: usize) -> String {
-        (0..len).map(|_| char::from(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[self.below(64) as usize])).collect()
+        (0..len)
+            .map(|_| {
+                char::from(
+                    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"
+                        [self.below(64) as usize],
+                )
+            })
+            .collect()
     }
 }
 
@@ -188,6 +196,9 @@ pub(super) fn next_hash(hash: Hash, parts: &EventParts<'_>) -> Hash {
     hash.next(format!("{parts:?}").as_bytes())
 }
 
+/// A block, or a head with its parts.
+pub(super) type Stored<'a> = (BlockView<'a>, Vec<(u32, &'a [u8])>);
+
 /// Packs events and keeps the values.
 pub(super) struct Values {
     pub(super) context: PackContext,
@@ -223,9 +234,9 @@ impl Values {
         hash
     }
 
-    /// Blocks and heads, each with its values: itself and its parts.
-    pub(super) fn blocks(&self) -> Vec<(BlockView<'_>, Vec<(u32, &[u8])>)> {
-        let mut blocks: Vec<(BlockView<'_>, Vec<(u32, &[u8])>)> = Vec::new();
+    /// Blocks and heads, in order.
+    pub(super) fn blocks(&self) -> Vec<Stored<'_>> {
+        let mut blocks: Vec<Stored<'_>> = Vec::new();
         for (key, value) in &self.map {
             let key = parse_event_key(key).unwrap();
             match key.part {
@@ -251,4 +262,43 @@ impl Values {
         }
         out
     }
+}
+
+/// Gives a value the checksum of its bytes: what a wrong program would write.
+pub(super) fn forge(mut value: Vec<u8>) -> Vec<u8> {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&value[..48]);
+    hasher.update(&value[52..]);
+    value[48..52].copy_from_slice(&hasher.finalize().to_be_bytes());
+    value
+}
+
+/// The value with other bytes at some place, and a checksum that fits.
+pub(super) fn forged(value: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut value = value.to_vec();
+    value[at..at + bytes.len()].copy_from_slice(bytes);
+    forge(value)
+}
+
+/// Goal, for any value: each byte flipped and each truncation is an error, a newer version is told apart from
+/// damage, and no bytes with a right checksum make a panic.
+pub(super) fn damage<T>(value: &[u8], read: impl Fn(&[u8]) -> Result<T, FormatError>) {
+    assert!(read(value).is_ok());
+    for at in 0..value.len() {
+        for bits in [1, 0x80, 0xff] {
+            let mut damaged = value.to_vec();
+            damaged[at] ^= bits;
+            assert!(matches!(read(&damaged), Err(FormatError::Corrupt(_))), "byte {at} ^ {bits}");
+            let _ = read(&forge(damaged));
+        }
+        assert!(matches!(read(&value[..at]), Err(FormatError::Corrupt(_))), "cut at {at}");
+    }
+    assert!(matches!(read(&[value, &[0]].concat()), Err(FormatError::Corrupt(_))), "a byte behind the end");
+    for found in [2, 255] {
+        let newer = forged(value, 5, &[found]);
+        assert_eq!(read(&newer).err(), Some(FormatError::Unsupported { found: u32::from(found) }));
+    }
+    assert!(matches!(read(&forged(value, 5, &[0])), Err(FormatError::Corrupt(_))), "version 0");
+    assert!(matches!(read(&forged(value, 7, &[1])), Err(FormatError::Corrupt(_))), "the spare byte");
+    assert!(matches!(read(&forged(value, 8, &[0xee; 16])), Err(FormatError::Corrupt(_))), "another key");
 }

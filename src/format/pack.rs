@@ -2,7 +2,7 @@
 //!
 //! How well events compress is known only when they are compressed. The packer foretells it from what came before,
 //! compresses as many as should fill a value to nearly its limit, and where that was wrong cuts or extends with the
-//! ratio it found: once in ten blocks, or so.
+//! ratio it found: once in fifty blocks, on traces of agents.
 
 use super::block::{BLOCK_HEADER_LEN, BlockView, WriteNumber, WriteNumbers, put_sections_header};
 use super::envelope::{Envelope, Kind};
@@ -24,7 +24,7 @@ const FILLED_BYTES: usize = MAX_VALUE_BYTES * 94 / 100;
 const FULL_BYTES: usize = MAX_VALUE_BYTES * 9 / 10;
 /// The foretold length at which a block is cut: enough beyond the limit that the cut seldom wants more events.
 const CUT_BYTES: usize = MAX_VALUE_BYTES * 103 / 100;
-/// Tries once something fits. Before that, each try halves what is left.
+/// Tries after which what fits is taken. Where nothing does, the number is halved from then on.
 const MAX_TRIES: u32 = 4;
 /// Decoded bytes of a block, with room for what costs are estimated too low.
 const MAX_COST: usize = MAX_BLOCK_LEN - 16 * 1024;
@@ -103,6 +103,8 @@ impl Packer {
 
     /// Continues a session's last block, of which the first `keep` events count, after which the running hash is
     /// `hash`. `None` when it is full and to be kept whole: begin at its end.
+    ///
+    /// What begins behind them (blocks, heads, parts) was removed by the caller, who also says what counts.
     ///
     /// The first block that is written replaces the old one and holds at least those `keep` events. Should they not
     /// fit any more (another zstd), the old block is left alone and a new one begins behind it.

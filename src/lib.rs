@@ -1,10 +1,25 @@
 //! An embedded, durable, append-only event log for AI-agent sessions.
+#![warn(missing_docs)]
 
 mod error;
 mod event;
 mod format;
 mod id;
+mod integrity;
+mod list;
+mod log;
+mod options;
+mod session;
+pub mod storage;
+mod store;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
-pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent};
+pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
+pub use integrity::{CheckReport, Problem};
+pub use list::Sessions;
+pub use log::follow::Follow;
+pub use log::reader::Events;
+pub use options::{Append, Durability, DurabilityRule, NewSession, StoreOptions};
+pub use session::{Parent, Session, SessionHeader, SessionInfo};
+pub use store::{OpenReport, Store, StoreInfo};

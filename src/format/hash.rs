@@ -9,6 +9,9 @@ use std::fmt;
 pub(crate) struct Hash(pub(crate) [u8; 32]);
 
 impl Hash {
+    /// Stands where the hash cannot be computed, as the events before are damaged. It is no history's hash.
+    pub(crate) const UNKNOWN: Self = Self([0; 32]);
+
     /// The hash of no events: BLAKE3 of `sessionlog history 1`.
     pub(crate) const START: Self = Self([
         0xea, 0x77, 0x17, 0xf7, 0x61, 0x38, 0x18, 0x21, 0x46, 0x60, 0x37, 0xde, 0x30, 0xd1, 0x03, 0x95, 0xd4,

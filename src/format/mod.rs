@@ -141,7 +141,7 @@ pub(crate) const MAX_BLOCK_LEN: usize = 256 * 1024;
 pub(crate) const MAX_LARGE_LEN: usize = 80 * 1024 * 1024;
 
 /// How keys are shown.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

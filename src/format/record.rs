@@ -26,6 +26,13 @@ pub(crate) struct NewHeader {
     pub(crate) meta: BTreeMap<String, String>,
 }
 
+impl NewHeader {
+    /// The seq of the session's first own event.
+    pub(crate) fn prefix_len(&self) -> u64 {
+        self.parent.map_or(0, |(_, prefix_len)| prefix_len)
+    }
+}
+
 /// What a session is. Never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionHeader {
@@ -42,6 +49,12 @@ impl SessionHeader {
     pub(crate) fn new(new: NewHeader, prefix_hash: Hash) -> Self {
         let NewHeader { id, key, created, parent, meta } = new;
         Self { id, key, created, parent, prefix_hash, meta }
+    }
+
+    /// What the session was created with.
+    pub(crate) fn into_new(self) -> NewHeader {
+        let Self { id, key, created, parent, prefix_hash: _, meta } = self;
+        NewHeader { id, key, created, parent, meta }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::FormatError;
 use super::bytes::{Reader, unzigzag};
+use super::run::Run;
 use super::stored_v1::{self, StoredEvent};
 use crate::error::Corruption;
 use crate::event::{Event, EventKind, JsonString};
@@ -25,6 +26,16 @@ pub(crate) struct RunView<'a> {
 }
 
 impl RunView<'_> {
+    /// A copy that owns its bytes.
+    pub(crate) fn to_run(self) -> Run {
+        Run {
+            first_seq: self.first_seq,
+            count: self.count,
+            main: self.main.to_vec(),
+            chunks: self.chunks.to_vec(),
+        }
+    }
+
     /// Appends the events at the positions `skip .. skip + take` (cut at the run's end) to `out`.
     ///
     /// Events before them are stepped over and not decoded. Chunks that are not wanted leave their positions empty.

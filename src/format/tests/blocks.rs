@@ -21,7 +21,7 @@ fn check(values: &Values, events: &[Event]) {
         assert_eq!(parts.len() + 1, header.parts as usize);
         next = header.end();
         for event in events_left.by_ref().take(header.count as usize) {
-            hash = next_hash(hash, &event.parts());
+            hash = next_hash(hash, event);
         }
         assert_eq!(header.hash_after, hash);
     }
@@ -235,7 +235,7 @@ fn a_block_beyond_the_summary_is_cut() {
     assert_eq!(values.map.len(), 1);
     let value = values.map.values().next().unwrap().clone();
     let block = open_block(KEY, 0, &value).unwrap();
-    let hash = events[..90].iter().fold(Hash::START, |hash, event| next_hash(hash, &event.parts()));
+    let hash = events[..90].iter().fold(Hash::START, |hash, event| next_hash(hash, event));
     let packer = Packer::resume(&block, 90, hash, &mut Scratch::new()).unwrap().unwrap();
     assert_eq!(packer.end(), 90);
     values.pack(packer, &[], hash);

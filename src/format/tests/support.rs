@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::event::{Content, Event, EventKind, EventParts, JsonString, JsonText};
+use crate::event::{Content, Event, EventKind, JsonString, JsonText, write_line};
 use crate::format::*;
 use crate::id::{Seq, StorageKey, Timestamp};
 
@@ -191,9 +191,11 @@ pub(super) fn encode(events: &[Event]) -> Run {
     encoder.finish()
 }
 
-/// A hash that stands for that of an event's line: these tests need a chain, not lines.
-pub(super) fn next_hash(hash: Hash, parts: &EventParts<'_>) -> Hash {
-    hash.next(format!("{parts:?}").as_bytes())
+/// The running hash after one more event.
+pub(super) fn next_hash(hash: Hash, event: &Event) -> Hash {
+    let mut line = Vec::new();
+    write_line(event.seq, &event.parts(), &mut line);
+    hash.next(&line)
 }
 
 /// A block, or a head with its parts.
@@ -227,7 +229,7 @@ impl Values {
         };
         for event in events {
             assert_eq!(packer.end(), event.seq.get());
-            hash = next_hash(hash, &event.parts());
+            hash = next_hash(hash, event);
             packer.push(&event.parts(), hash, context, &mut sink).unwrap();
         }
         packer.finish(context, &mut sink).unwrap();

@@ -365,6 +365,27 @@ pub struct EventError {
     pub fault: EventFault,
 }
 
+impl EventError {
+    pub(crate) fn new(fault: EventFault) -> Self {
+        Self { column: None, field: None, fault }
+    }
+
+    /// The same fault, at the byte `offset` of the line, counted from 0.
+    pub(crate) fn at(mut self, offset: usize) -> Self {
+        self.column = Some(offset.saturating_add(1));
+        self
+    }
+
+    /// The same fault, in the field `name`. A very long name is cut, so that an error stays readable.
+    pub(crate) fn field(mut self, name: &str) -> Self {
+        self.field = Some(match name.char_indices().nth(100) {
+            Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+            None => name.to_owned(),
+        });
+        self
+    }
+}
+
 impl std::error::Error for EventError {}
 
 impl fmt::Display for EventError {

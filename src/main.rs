@@ -1,1 +1,2 @@
-fn main(){}
+//! Stand-in until the command line is merged.
+fn main() {}

@@ -1,12 +1,56 @@
 //! The content of messages.
 
+use std::borrow::Cow;
+
 use super::JsonText;
+use super::names::Field;
+use super::scan::{Fault, Scanner};
+use crate::error::{EventError, EventFault};
 
 /// What a message says: a string, an array of parts (objects), or null.
+///
+/// ```
+/// use sessionlog::{Content, JsonText};
+/// assert_eq!(Content::from("hello").as_text().as_deref(), Some("hello"));
+/// let parts = JsonText::parse(r#"[{"type":"text","text":"hello"}]"#).unwrap();
+/// assert!(Content::parts(parts).is_ok());
+/// assert!(Content::parts(JsonText::parse("[1]").unwrap()).is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Content(JsonText);
 
 impl Content {
+    /// Makes the content of a message that says `text`.
+    pub fn text(text: &str) -> Self {
+        Self(JsonText::from(text))
+    }
+
+    /// Makes content of parts, as the OpenAI API has them: an array of objects. What is in them stays as it is.
+    ///
+    /// # Errors
+    /// It is no array, or holds something that is no object.
+    pub fn parts(parts: JsonText) -> Result<Self, EventError> {
+        match check_parts(parts.as_str()) {
+            Ok(()) => Ok(Self(parts)),
+            Err(fault) => Err(EventError::new(fault.fault).field(Field::Content.text())),
+        }
+    }
+
+    /// Makes the content of an assistant message that says nothing.
+    pub fn null() -> Self {
+        Self(JsonText::from_checked("null"))
+    }
+
+    /// Whether it is null.
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Returns the text when the content is a string.
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
+        self.0.to_str()
+    }
+
     /// Returns the content as JSON.
     pub fn json(&self) -> &JsonText {
         &self.0
@@ -16,4 +60,40 @@ impl Content {
     pub(crate) fn from_checked(text: JsonText) -> Self {
         Self(text)
     }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(&text)
+    }
+}
+
+/// Checks the JSON of a message's content.
+pub(super) fn check_content(json: &str, may_be_null: bool) -> Result<(), Fault> {
+    match json.as_bytes().first() {
+        Some(b'"') => Ok(()),
+        Some(b'[') => check_parts(json),
+        _ if may_be_null && json == "null" => Ok(()),
+        _ => Err(Fault::new(0, EventFault::WrongType { expected: "a string or an array of objects" })),
+    }
+}
+
+fn check_parts(json: &str) -> Result<(), Fault> {
+    let mut scanner = Scanner::new(json);
+    scanner.open(b'[', "an array of objects")?;
+    let mut first = true;
+    while scanner.next_item(first)? {
+        if scanner.peek() != Some(b'{') {
+            return Err(Fault::new(scanner.at(), EventFault::WrongType { expected: "an object" }));
+        }
+        scanner.value()?;
+        first = false;
+    }
+    Ok(())
 }

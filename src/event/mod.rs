@@ -1,13 +1,25 @@
 //! What is said: events as they are given, stored and read. Knows no storage.
 
 mod content;
+mod escape;
 mod json_text;
+mod line;
+mod names;
+mod new;
+mod scan;
+mod surface_op;
+#[cfg(test)]
+pub(crate) mod tests;
+mod validate;
 mod wire;
 
 pub use content::Content;
 pub use json_text::{JsonString, JsonText};
+pub(crate) use line::{line_len, write_line};
+pub use surface_op::SurfaceOp;
 
-use crate::error::EventError;
+use std::borrow::Cow;
+
 use crate::id::{Seq, Timestamp};
 
 /// An event of a session, with the seq and timestamp it was given.
@@ -128,7 +140,53 @@ pub(crate) struct EventParts<'a> {
     pub(crate) source_event_seqs: Option<&'a JsonText>,
 }
 
+impl EventKind {
+    /// Returns the type's name, as the JSON form has it.
+    pub fn event_type(&self) -> Cow<'_, str> {
+        match self {
+            Self::Custom { event_type } => event_type.to_str(),
+            _ => Cow::Borrowed(self.type_spelling()),
+        }
+    }
+
+    /// Returns the type's name as it was spelled, between its quotes.
+    pub fn type_spelling(&self) -> &str {
+        match self {
+            Self::TurnStart { .. } => names::TURN_START,
+            Self::TurnEnd { .. } => names::TURN_END,
+            Self::StepStart { .. } => names::STEP_START,
+            Self::StepEnd { .. } => names::STEP_END,
+            Self::UserMessage { .. } => names::USER_MESSAGE,
+            Self::AssistantMessage { .. } => names::ASSISTANT_MESSAGE,
+            Self::AssistantChunk { .. } => names::ASSISTANT_CHUNK,
+            Self::ToolCall { .. } => names::TOOL_CALL,
+            Self::ToolResult { .. } => names::TOOL_RESULT,
+            Self::Custom { event_type } => event_type.spelling(),
+        }
+    }
+
+    /// Whether it can carry `surfaceOp` and `sourceEventSeqs`: a message or a tool's result.
+    pub(crate) fn is_on_surface(&self) -> bool {
+        matches!(self, Self::UserMessage { .. } | Self::AssistantMessage { .. } | Self::ToolResult { .. })
+    }
+}
+
 impl Event {
+    /// Returns the type's name, as the JSON form has it.
+    pub fn event_type(&self) -> Cow<'_, str> {
+        self.kind.event_type()
+    }
+
+    /// Reads the field of this name: what the event does to the surface.
+    pub fn surface_op(&self) -> SurfaceOp {
+        surface_op_of(self.surface_op.as_ref())
+    }
+
+    /// Reads the field of this name: the earlier events that this one was made from.
+    pub fn source_event_seqs(&self) -> Vec<Seq> {
+        sources_of(self.source_event_seqs.as_ref())
+    }
+
     pub(crate) fn parts(&self) -> EventParts<'_> {
         EventParts {
             timestamp: self.timestamp,
@@ -141,6 +199,23 @@ impl Event {
 }
 
 impl NewEvent {
+    /// Returns the type's name, as the JSON form has it.
+    pub fn event_type(&self) -> Cow<'_, str> {
+        self.kind.event_type()
+    }
+
+    /// Reads the field of this name: what the event does to the surface. One that [`Self::validate`] refuses counts as
+    /// absent.
+    pub fn surface_op(&self) -> SurfaceOp {
+        surface_op_of(self.surface_op.as_ref())
+    }
+
+    /// Reads the field of this name: the earlier events that this one was made from. One that [`Self::validate`]
+    /// refuses counts as absent.
+    pub fn source_event_seqs(&self) -> Vec<Seq> {
+        sources_of(self.source_event_seqs.as_ref())
+    }
+
     /// The parts with the timestamp it was given, or `now`.
     pub(crate) fn parts(&self, now: Timestamp) -> EventParts<'_> {
         EventParts {
@@ -151,4 +226,18 @@ impl NewEvent {
             source_event_seqs: self.source_event_seqs.as_ref(),
         }
     }
+
+    /// The event that it becomes when it is given `seq`.
+    pub(crate) fn into_event(self, seq: Seq, now: Timestamp) -> Event {
+        let Self { expected_seq: _, timestamp, kind, extra, surface_op, source_event_seqs } = self;
+        Event { seq, timestamp: timestamp.unwrap_or(now), kind, extra, surface_op, source_event_seqs }
+    }
+}
+
+fn surface_op_of(json: Option<&JsonText>) -> SurfaceOp {
+    json.and_then(|json| surface_op::read_op(json.as_str()).ok()).unwrap_or_default()
+}
+
+fn sources_of(json: Option<&JsonText>) -> Vec<Seq> {
+    json.and_then(|json| surface_op::read_sources(json.as_str()).ok()).unwrap_or_default()
 }

@@ -1,0 +1,98 @@
+//! All sessions, the latest first: the order in storage, and above it what is not drained yet.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::error::{Corruption, Error, Place, Result};
+use crate::format::{self, OrderKey};
+use crate::id::{StorageKey, Timestamp};
+use crate::log::tail::SessionState;
+use crate::session::{SessionInfo, info};
+use crate::storage::{Entries, Map};
+use crate::store::Handle;
+
+/// Sessions by their last update, the latest first; see [`Store::list`](crate::Store::list). The first error is the
+/// last item. It keeps the store open.
+pub struct Sessions {
+    handle: Handle,
+    /// Sessions that storage does not know as they are now, the latest last.
+    undrained: Vec<(Timestamp, Arc<SessionState>)>,
+    undrained_keys: HashSet<StorageKey>,
+    stored: Entries,
+    next_stored: Option<OrderKey>,
+    finished: bool,
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("finished", &self.finished).finish_non_exhaustive()
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new(handle: Handle) -> Self {
+        let core = Arc::clone(handle.core());
+        let up_to = core.up_to();
+        let mut undrained: Vec<_> = core
+            .undrained()
+            .into_iter()
+            .filter(|state| state.lock().created.is_some_and(|created| created <= up_to.0))
+            .map(|state| {
+                let updated = state.lock().updated(up_to);
+                (updated, state)
+            })
+            .collect();
+        undrained.sort_by_key(|(updated, state)| (*updated, state.key()));
+        let undrained_keys = undrained.iter().map(|(_, state)| state.key()).collect();
+        let first = format::ORDER_PREFIX;
+        let behind: Vec<u8> = first.iter().map(|byte| byte + 1).collect();
+        let stored =
+            core.storage.range_reverse(Map::Sessions, Bound::Included(first), Bound::Excluded(&behind));
+        Self { handle, undrained, undrained_keys, stored, next_stored: None, finished: false }
+    }
+
+    fn step(&mut self) -> Result<Option<SessionInfo>> {
+        let core = Arc::clone(self.handle.core());
+        while self.next_stored.is_none() {
+            let Some((key, value)) = self.stored.next().transpose()? else { break };
+            let place = || Place::new("order record").at(format::hex(&key));
+            let Some(found) = format::parse_order_key(&key) else {
+                return Err(Error::Corrupt { place: place(), corruption: Corruption::NotRecognised });
+            };
+            format::check_order(&found, &value).map_err(|error| error.at(place()))?;
+            if !self.undrained_keys.contains(&found.key) {
+                self.next_stored = Some(found);
+            }
+        }
+        let stored = self.next_stored.map(|order| (order.updated, order.key));
+        let undrained = self.undrained.last().map(|(updated, state)| (*updated, state.key()));
+        if undrained.is_some() && undrained >= stored {
+            return self.undrained.pop().map(|(_, state)| info(&core, &state)).transpose();
+        }
+        let Some(order) = self.next_stored.take() else { return Ok(None) };
+        let Some(state) = core.catalog.by_key(order.key, core.storage.as_ref())? else {
+            return Err(Error::Corrupt {
+                place: Place::new("order record").session(order.key),
+                corruption: Corruption::Missing { what: "the session's header" },
+            });
+        };
+        info(&core, &state).map(Some)
+    }
+}
+
+impl Iterator for Sessions {
+    type Item = Result<SessionInfo>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let step = self.step().transpose();
+        self.finished = !matches!(step, Some(Ok(_)));
+        step
+    }
+}
+
+impl std::iter::FusedIterator for Sessions {}

@@ -1,0 +1,183 @@
+//! What the handles of one open store share, and how its parts work together.
+//!
+//! Locks are taken in this order, and none is held while waiting for another thread's work: catalog, session tail,
+//! commit queue; journal writer, sync, position.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::catalog::Catalog;
+use super::commit::{Committer, Request, Work};
+use super::drain::Drain;
+use super::health::Health;
+use super::journal::{Journal, WriteError};
+use super::keeper::Keeper;
+use super::lineage::Lineage;
+use super::observe::Observers;
+use super::room::Room;
+use super::tail::{SessionState, UpTo};
+use crate::error::{Error, Result};
+use crate::options::{DurabilityRule, StoreOptions};
+use crate::storage::Storage;
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) health: Health,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) catalog: Catalog,
+    pub(crate) journal: Journal,
+    pub(crate) committer: Committer,
+    pub(crate) room: Room,
+    pub(crate) drain: Drain,
+    pub(crate) keeper: Keeper,
+    pub(crate) observers: Observers,
+    /// Sessions with something that is not in storage; this is what keeps them in memory.
+    pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
+    pub(crate) folder: PathBuf,
+    pub(crate) durability: DurabilityRule,
+    pub(crate) max_event_bytes: u64,
+    pub(crate) watchdog: Duration,
+    pub(crate) sync_window: Duration,
+    pub(crate) drain_age: Duration,
+}
+
+impl Core {
+    pub(crate) fn new(
+        options: &StoreOptions,
+        storage: Arc<dyn Storage>,
+        journal: Journal,
+        folder: PathBuf,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            health: Health::default(),
+            storage,
+            catalog: Catalog::default(),
+            journal,
+            committer: Committer::default(),
+            room: Room::new(options.tail_bytes),
+            drain: Drain::default(),
+            keeper: Keeper::default(),
+            observers: Observers::default(),
+            undrained: Mutex::default(),
+            folder,
+            durability: options.durability,
+            max_event_bytes: options.max_event_bytes,
+            watchdog: options.watchdog,
+            sync_window: options.sync_window,
+            drain_age: options.drain_age,
+        })
+    }
+
+    /// Which commits readers may see.
+    pub(crate) fn up_to(&self) -> UpTo {
+        UpTo(if self.health.is_failed() { self.journal.durable() } else { u64::MAX })
+    }
+
+    /// The end of what readers of `session` may see.
+    pub(crate) fn visible(&self, session: &SessionState) -> u64 {
+        session.lock().visible(self.up_to())
+    }
+
+    /// Makes the store refuse writes, and wakes everyone who waits for one.
+    pub(crate) fn fail(&self, error: Error) -> Error {
+        let error = self.health.fail(error);
+        self.wake_all();
+        error
+    }
+
+    /// Wakes everyone who waits, to look at the store's health.
+    pub(crate) fn wake_all(&self) {
+        self.committer.wake();
+        self.room.wake();
+        self.drain.wake();
+        self.keeper.wake();
+        for session in self.catalog.in_use() {
+            drop(session.lock());
+            session.wake();
+        }
+    }
+
+    /// Does what ends a wait for room in the tail: a sync and a drain, unless that is stuck.
+    pub(crate) fn make_room(&self) {
+        self.drain.ask();
+        self.drain.watch(self);
+    }
+
+    /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.
+    pub(crate) fn commit_group(&self, group: &[Request]) -> Result<(), WriteError> {
+        let commit = self.journal.write(group, &self.health)?;
+        if group.iter().any(|request| request.sync) {
+            self.journal.sync(&self.health).map_err(WriteError::Failed)?;
+        }
+        for request in group {
+            self.publish(request, commit);
+        }
+        self.journal.set_published(commit);
+        self.keeper.poke(self);
+        self.drain.poke(self);
+        for request in group {
+            if let Work::Run { session, run } = &request.work {
+                self.observers.tell(session, run);
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&self, request: &Request, commit: u64) {
+        let session = match &request.work {
+            Work::Run { session, .. } | Work::Create { session } => session,
+            Work::Seal => return,
+        };
+        let (list, wake) = {
+            let mut tail = session.lock();
+            let wake = match &request.work {
+                Work::Run { .. } => tail.publish(commit),
+                _ => {
+                    tail.created = Some(commit);
+                    false
+                }
+            };
+            (tail.list(), wake)
+        };
+        if list {
+            self.add_undrained(Arc::clone(session));
+        }
+        if wake {
+            session.wake();
+        }
+    }
+
+    pub(crate) fn add_undrained(&self, session: Arc<SessionState>) {
+        self.undrained.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+
+    /// Sessions with something that is not in storage.
+    pub(crate) fn undrained(&self) -> Vec<Arc<SessionState>> {
+        self.undrained.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes the sessions that a pass through the commit `through` may move. One that was created later stays.
+    pub(crate) fn take_undrained(&self, through: u64) -> Vec<Arc<SessionState>> {
+        let mut undrained = self.undrained.lock().unwrap_or_else(PoisonError::into_inner);
+        let created =
+            |session: &Arc<SessionState>| session.lock().created.is_some_and(|created| created <= through);
+        let (taken, kept) = undrained.drain(..).partition(created);
+        *undrained = kept;
+        taken
+    }
+
+    pub(crate) fn has_undrained(&self) -> bool {
+        !self.undrained.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// The ancestors of a session, resolved at the first use.
+    pub(crate) fn lineage(&self, session: &SessionState) -> Result<Arc<Lineage>> {
+        if let Some(lineage) = session.lineage.get() {
+            return Ok(Arc::clone(lineage));
+        }
+        let resolved =
+            Arc::new(Lineage::resolve(session, |key| self.catalog.by_key(key, self.storage.as_ref()))?);
+        Ok(Arc::clone(session.lineage.get_or_init(|| resolved)))
+    }
+}

@@ -1,0 +1,368 @@
+//! The journal: where an append becomes durable. Segment files of zero bytes, made ahead; one frame for each commit;
+//! recycled when the drain has passed.
+//!
+//! Invariants: commit numbers have no gap; a segment is synced before the first frame goes into the next; frames are
+//! only written into segments that this process made or whose frames were all drained before.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::commit::{Request, Work};
+use super::health::Health;
+use super::room::Full;
+use crate::error::{Error, Result};
+use crate::format::{Action, FrameBuilder};
+use crate::storage::{JournalFile, JournalFiles};
+
+/// The size of the first segment, and of the one that an orderly close leaves.
+pub(crate) const FIRST_SEGMENT_BYTES: u64 = 256 << 10;
+/// The size that segments grow to under load.
+pub(crate) const LAST_SEGMENT_BYTES: u64 = 8 << 20;
+/// What all segments may take once they are recycled.
+const KEPT_BYTES: u64 = 32 << 20;
+/// What must stay free beside a new segment: folders, the engine's next drain.
+const MARGIN_BYTES: u64 = 1 << 20;
+
+/// The prefix of a segment's name.
+pub(crate) const SEGMENT: &str = "segment-";
+/// The prefix of the name of a segment that is being made.
+pub(crate) const UNFINISHED: &str = "new-";
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    files: Arc<dyn JournalFiles>,
+    folder: PathBuf,
+    store_id: [u8; 16],
+    writer: Mutex<Writer>,
+    /// The name of the next segment file.
+    next_name: AtomicU64,
+    /// Held through a sync: Linux tells a failed write-back to one of two concurrent syncs only.
+    syncing: Mutex<()>,
+    position: Mutex<Position>,
+    durable: AtomicU64,
+    published: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Writer {
+    current: Option<Segment>,
+    /// Filled segments that hold frames which are not drained, oldest first.
+    filled: VecDeque<Segment>,
+    /// Segments that may be overwritten.
+    spare: Vec<Segment>,
+    next_commit: u64,
+    /// The size of the next segment to be made.
+    segment_bytes: u64,
+    buffer: Vec<u8>,
+}
+
+/// Where a sync has to reach.
+#[derive(Debug)]
+struct Position {
+    file: Option<Arc<dyn JournalFile>>,
+    written: u64,
+}
+
+#[derive(Debug)]
+struct Segment {
+    name: String,
+    file: Arc<dyn JournalFile>,
+    bytes: u64,
+    used: u64,
+    last_commit: u64,
+}
+
+/// Why a frame was not written.
+pub(crate) enum WriteError {
+    /// Nothing was written: no room for a segment.
+    Refused(Refusal),
+    /// What was written is unknown.
+    Failed(Error),
+}
+
+/// Why appends are refused while the store goes on.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    Full(Full),
+    Io { action: &'static str, path: PathBuf, kind: io::ErrorKind, text: String },
+}
+
+impl Refusal {
+    pub(crate) fn to_error(&self) -> Error {
+        match self {
+            Self::Full(full) => full.to_error(),
+            Self::Io { action, path, kind, text } => {
+                Error::Io { action, path: path.clone(), source: io::Error::new(*kind, text.clone()) }
+            }
+        }
+    }
+}
+
+impl Journal {
+    /// A journal whose first commit gets the number `next_commit`. `next_name` is higher than that of any segment.
+    pub(crate) fn new(
+        files: Arc<dyn JournalFiles>,
+        folder: PathBuf,
+        store_id: [u8; 16],
+        next_commit: u64,
+        next_name: u64,
+    ) -> Self {
+        let before = next_commit - 1;
+        Self {
+            files,
+            folder,
+            store_id,
+            writer: Mutex::new(Writer {
+                current: None,
+                filled: VecDeque::new(),
+                spare: Vec::new(),
+                next_commit,
+                segment_bytes: FIRST_SEGMENT_BYTES,
+                buffer: Vec::new(),
+            }),
+            next_name: AtomicU64::new(next_name),
+            syncing: Mutex::new(()),
+            position: Mutex::new(Position { file: None, written: before }),
+            durable: AtomicU64::new(before),
+            published: AtomicU64::new(before),
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn position(&self) -> MutexGuard<'_, Position> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The highest commit known to be durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// The highest commit written.
+    pub(crate) fn written(&self) -> u64 {
+        self.position().written
+    }
+
+    /// The highest commit that is durable and in the tails.
+    pub(crate) fn drainable(&self) -> u64 {
+        self.durable().min(self.published.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_published(&self, commit: u64) {
+        self.published.store(commit, Ordering::Release);
+    }
+
+    /// Writes one frame with all of `requests`. Only the leader calls it. Returns the commit's number.
+    pub(crate) fn write(&self, requests: &[Request], health: &Health) -> Result<u64, WriteError> {
+        let mut writer = self.writer();
+        let writer = &mut *writer;
+        let mut frame = FrameBuilder::new(std::mem::take(&mut writer.buffer));
+        frame.begin(self.store_id, writer.next_commit, self.durable());
+        for request in requests {
+            match &request.work {
+                Work::Run { session, run } => frame.add_run(session.key(), run),
+                Work::Create { session } => frame.add(&match session.header.parent {
+                    None => Action::Create(session.header.clone()),
+                    Some(_) => Action::Fork(session.header.clone()),
+                }),
+                Work::Seal => frame.add(&Action::Seal),
+            }
+        }
+        frame.finish();
+        let bytes = frame.into_buffer();
+        let len = bytes.len() as u64;
+        if !writer.current.as_ref().is_some_and(|segment| segment.bytes - segment.used >= len) {
+            if let Err(error) = self.next_segment(writer, len, health) {
+                writer.buffer = bytes;
+                return Err(error);
+            }
+        }
+        let commit = writer.next_commit;
+        let Some(segment) = writer.current.as_mut() else {
+            return Err(WriteError::Failed(Error::Closed));
+        };
+        if let Err(source) = segment.file.write_at(&bytes, segment.used) {
+            return Err(WriteError::Failed(self.io("write", &segment.name, source)));
+        }
+        segment.used += len;
+        segment.last_commit = commit;
+        writer.next_commit += 1;
+        let mut position = self.position();
+        position.written = commit;
+        // A huge batch's buffer is not kept.
+        writer.buffer = if bytes.capacity() > 4 << 20 { Vec::new() } else { bytes };
+        Ok(commit)
+    }
+
+    /// Goes to a segment with room for `len` bytes, after what stands in the last one is durable.
+    fn next_segment(&self, writer: &mut Writer, len: u64, health: &Health) -> Result<(), WriteError> {
+        let fits = writer.spare.iter().position(|segment| segment.bytes >= len.max(FIRST_SEGMENT_BYTES));
+        let mut next = match fits {
+            Some(index) => writer.spare.swap_remove(index),
+            None => {
+                // No spare one: the drain is behind, larger segments mean fewer of them.
+                if writer.current.is_some() {
+                    writer.segment_bytes = (writer.segment_bytes * 2).min(LAST_SEGMENT_BYTES);
+                }
+                self.make(writer.segment_bytes.max(len)).map_err(WriteError::Refused)?
+            }
+        };
+        self.sync(health).map_err(WriteError::Failed)?;
+        next.used = 0;
+        self.position().file = Some(Arc::clone(&next.file));
+        if let Some(filled) = writer.current.replace(next) {
+            writer.filled.push_back(filled);
+        }
+        Ok(())
+    }
+
+    /// Makes a segment: zero bytes, durable under its name.
+    fn make(&self, bytes: u64) -> Result<Segment, Refusal> {
+        let needed_bytes = bytes + MARGIN_BYTES;
+        let free_bytes =
+            self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
+        if free_bytes < needed_bytes {
+            return Err(Refusal::Full(Full { path: self.folder.clone(), needed_bytes, free_bytes }));
+        }
+        let number = self.next_name.fetch_add(1, Ordering::Relaxed);
+        let unfinished = format!("{UNFINISHED}{number}");
+        let name = format!("{SEGMENT}{number}");
+        let made = self
+            .files
+            .create(&unfinished, bytes)
+            .and_then(|file| self.files.rename(&unfinished, &name).map(|()| file))
+            .and_then(|file| self.files.sync_folder().map(|()| file));
+        match made {
+            Ok(file) => Ok(Segment { name, file, bytes, used: 0, last_commit: 0 }),
+            Err(error) => {
+                // Whether these files exist is not known, nor needed: no frame was in them, the next open removes them.
+                let _ = self.files.remove(&unfinished);
+                let _ = self.files.remove(&name);
+                if error.kind() == io::ErrorKind::StorageFull || error.kind() == io::ErrorKind::QuotaExceeded
+                {
+                    return Err(Refusal::Full(Full { path: self.folder.clone(), needed_bytes, free_bytes }));
+                }
+                Err(self.refusal("create", &name, &error))
+            }
+        }
+    }
+
+    /// Makes a spare segment when the current one is half full and there is none. Called in the background.
+    pub(crate) fn prepare(&self) {
+        let bytes = {
+            let writer = self.writer();
+            let half = writer.current.as_ref().is_some_and(|segment| segment.used * 2 > segment.bytes);
+            if !half || !writer.spare.is_empty() {
+                return;
+            }
+            // Larger ones only when the drain is behind: a slow writer keeps its small segments.
+            if writer.filled.is_empty() {
+                writer.segment_bytes
+            } else {
+                (writer.segment_bytes * 2).min(LAST_SEGMENT_BYTES)
+            }
+        };
+        // A failure here is met again, and told, by the append that needs the segment.
+        if let Ok(segment) = self.make(bytes) {
+            let mut writer = self.writer();
+            writer.segment_bytes = bytes;
+            writer.spare.push(segment);
+        }
+    }
+
+    /// Whether a spare segment should be made now.
+    pub(crate) fn wants_spare(&self) -> bool {
+        let writer = self.writer();
+        writer.spare.is_empty() && writer.current.as_ref().is_some_and(|s| s.used * 2 > s.bytes)
+    }
+
+    /// Makes every frame that is written durable. An error fails the store.
+    pub(crate) fn sync(&self, health: &Health) -> Result<()> {
+        let _one_at_a_time = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        if health.is_failed() {
+            health.check()?;
+        }
+        let (file, written) = {
+            let position = self.position();
+            (position.file.clone(), position.written)
+        };
+        if self.durable() >= written {
+            return Ok(());
+        }
+        if let Some(file) = file {
+            file.sync().map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
+        }
+        self.durable.fetch_max(written, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Lets segments be overwritten whose frames are all drained.
+    pub(crate) fn recycle(&self, through: u64) -> Result<()> {
+        let mut removed = Vec::new();
+        {
+            let mut writer = self.writer();
+            while writer.filled.front().is_some_and(|segment| segment.last_commit <= through) {
+                let Some(segment) = writer.filled.pop_front() else { break };
+                let kept: u64 =
+                    writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|s| s.bytes).sum();
+                let standard = segment.bytes >= writer.segment_bytes && segment.bytes <= LAST_SEGMENT_BYTES;
+                if standard && kept + segment.bytes <= KEPT_BYTES {
+                    writer.spare.push(segment);
+                } else {
+                    removed.push(segment);
+                }
+            }
+        }
+        for segment in &removed {
+            self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all segments but a small one, after everything was drained. The journal is not used afterwards.
+    pub(crate) fn trim(&self) -> Result<()> {
+        let mut writer = self.writer();
+        let mut all: Vec<Segment> = writer.spare.drain(..).collect();
+        all.extend(writer.filled.drain(..));
+        all.extend(writer.current.take());
+        drop(writer);
+        let kept = all.iter().position(|segment| segment.bytes == FIRST_SEGMENT_BYTES);
+        for (index, segment) in all.iter().enumerate() {
+            if Some(index) != kept {
+                self.files
+                    .remove(&segment.name)
+                    .map_err(|source| self.io("remove", &segment.name, source))?;
+            }
+        }
+        self.files.sync_folder().map_err(|source| self.io("sync", "", source))
+    }
+
+    /// Takes over a segment that was found at open and whose frames are all drained.
+    pub(crate) fn adopt(&self, name: String, file: Arc<dyn JournalFile>, bytes: u64) {
+        self.writer().spare.push(Segment { name, file, bytes, used: 0, last_commit: 0 });
+    }
+
+    /// What all segments take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let writer = self.writer();
+        writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|segment| segment.bytes).sum()
+    }
+
+    pub(crate) fn free_bytes(&self) -> Result<u64> {
+        self.files.free_bytes().map_err(|source| self.io("read the free space of", "", source))
+    }
+
+    fn io(&self, action: &'static str, name: &str, source: io::Error) -> Error {
+        Error::Io { action, path: self.folder.join(name), source }
+    }
+
+    fn refusal(&self, action: &'static str, name: &str, error: &io::Error) -> Refusal {
+        Refusal::Io { action, path: self.folder.join(name), kind: error.kind(), text: error.to_string() }
+    }
+}

@@ -1,0 +1,328 @@
+//! Opening: what the journal holds that the engine does not, and whether anything acknowledged is missing.
+//!
+//! Everything found is synced before it is read or relied on: after `kill -9` a frame that reads well may be in the
+//! page cache only, and a segment's name may not be on disk.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::drain::Fault;
+use super::journal::{FIRST_SEGMENT_BYTES, Journal, LAST_SEGMENT_BYTES, SEGMENT, UNFINISHED};
+use super::pass::Writer;
+use super::room::RUN_OVERHEAD;
+use super::tail::{SessionState, TailRun};
+use crate::error::{Corruption, Error, Place, Result};
+use crate::format::{
+    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, NewHeader, Opened, RunView, Sections,
+    WriteNumbers,
+};
+use crate::id::StorageKey;
+use crate::options::StoreOptions;
+use crate::storage::{JournalFile, JournalFiles, Map, Storage};
+use crate::store::OpenReport;
+
+/// The prefix of files that keep what stood behind a torn end.
+const TORN: &str = "torn-";
+
+/// Counts this open in the engine, durably: its write numbers are then above all earlier ones, and the engine has
+/// proved that it takes writes before anything is drained into it.
+pub(crate) fn count_open(storage: &dyn Storage) -> Result<u32> {
+    let place = || Place::new("open count");
+    let before = match storage.get(Map::Sessions, format::OPENED_KEY)? {
+        Some(value) => format::decode_opened(&value).map_err(|error| error.at(place()))?.count,
+        None => 0,
+    };
+    let count = before.checked_add(1).ok_or_else(|| Error::Corrupt {
+        place: place(),
+        corruption: Corruption::Undecodable { what: "a count that cannot be" },
+    })?;
+    let value = format::encode_opened(Opened { count }, WriteNumbers::new(count).next());
+    storage.insert(Map::Sessions, format::OPENED_KEY, &value)?;
+    storage.flush()?;
+    Ok(count)
+}
+
+/// Reads the journal, drains what it holds, and makes the store ready for use.
+pub(crate) fn open(
+    storage: Arc<dyn Storage>,
+    files: Arc<dyn JournalFiles>,
+    options: &StoreOptions,
+    open_count: u32,
+    store_id: [u8; 16],
+    folder: PathBuf,
+) -> Result<(Arc<Core>, OpenReport)> {
+    let drained = match storage.get(Map::Sessions, format::DRAINED_KEY)? {
+        Some(value) => {
+            format::decode_drained(&value).map_err(|error| error.at(Place::new("drained mark")))?.through
+        }
+        None => 0,
+    };
+    let found = Found::read(files.as_ref(), &folder)?;
+    let frames = Frames::of(&found, store_id, drained)?;
+    let end = frames.end(drained)?;
+
+    let mut report = OpenReport { torn: found.torn.clone(), ..OpenReport::default() };
+    let torn = frames.torn_bytes(&found, end);
+    if !torn.is_empty() {
+        report.torn.push(keep_torn(files.as_ref(), &found, &torn, &folder)?);
+    }
+    let highest = frames.highest().max(drained);
+    let journal =
+        Journal::new(Arc::clone(&files), folder.clone(), store_id, highest + 1, found.highest_name + 1);
+    let core = Core::new(options, storage, journal, folder.clone());
+    core.drain.prepare(drained, Writer::new(open_count));
+    for (commit, frame) in frames.valid.range(drained + 1..end) {
+        report.replayed_commits += 1;
+        for action in frame.actions() {
+            let action = action.map_err(|error| error.at(frame_place(*commit)))?;
+            report.replayed_events += apply(&core, *commit, action)?;
+        }
+    }
+    core.drain.pass(&core, true).map_err(|fault| match fault {
+        Fault::Full(full) => full.to_error(),
+        Fault::Error(error) => error,
+    })?;
+    drop(frames);
+    found.let_go(&core, files.as_ref(), &folder, torn.is_empty())?;
+    Ok((core, report))
+}
+
+/// What stands in the journal's folder.
+struct Found {
+    segments: Vec<FoundSegment>,
+    /// Segments whose making was interrupted.
+    unfinished: Vec<String>,
+    torn: Vec<String>,
+    highest_name: u64,
+}
+
+struct FoundSegment {
+    name: String,
+    file: Arc<dyn JournalFile>,
+    bytes: Vec<u8>,
+}
+
+impl Found {
+    fn read(files: &dyn JournalFiles, folder: &std::path::Path) -> Result<Self> {
+        let io = |action, name: &str| {
+            let path = folder.join(name);
+            move |source| Error::Io { action, path, source }
+        };
+        files.sync_folder().map_err(io("sync", ""))?;
+        let mut found =
+            Self { segments: Vec::new(), unfinished: Vec::new(), torn: Vec::new(), highest_name: 0 };
+        let mut names = files.list().map_err(io("list", ""))?;
+        names.sort();
+        for name in names {
+            let number =
+                |prefix| name.strip_prefix(prefix).and_then(|number: &str| number.parse::<u64>().ok());
+            let known =
+                [SEGMENT, UNFINISHED, TORN].into_iter().find_map(|prefix| Some((prefix, number(prefix)?)));
+            let Some((prefix, number)) = known else { continue };
+            found.highest_name = found.highest_name.max(number);
+            match prefix {
+                UNFINISHED => found.unfinished.push(name),
+                TORN => found.torn.push(name),
+                _ => {
+                    let file = files.open(&name).map_err(io("open", &name))?;
+                    file.sync().map_err(io("sync", &name))?;
+                    let len = file.len().map_err(io("read", &name))?;
+                    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+                    file.read_at(&mut bytes, 0).map_err(io("read", &name))?;
+                    found.segments.push(FoundSegment { name, file, bytes });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives drained segments to the new journal, or removes them. Behind a torn end all go: what is kept of it must not
+    /// be found again.
+    fn let_go(
+        self,
+        core: &Core,
+        files: &dyn JournalFiles,
+        folder: &std::path::Path,
+        clean: bool,
+    ) -> Result<()> {
+        let mut adopted = false;
+        let mut removed = self.unfinished;
+        for segment in self.segments {
+            let len = segment.bytes.len() as u64;
+            if clean && !adopted && (FIRST_SEGMENT_BYTES..=LAST_SEGMENT_BYTES).contains(&len) {
+                adopted = true;
+                core.journal.adopt(segment.name, segment.file, len);
+            } else {
+                removed.push(segment.name);
+            }
+        }
+        for name in removed {
+            let path = folder.join(&name);
+            files.remove(&name).map_err(|source| Error::Io { action: "remove", path, source })?;
+        }
+        Ok(())
+    }
+}
+
+/// All frames above the drained mark, by their numbers.
+struct Frames<'a> {
+    valid: BTreeMap<u64, FrameView<'a>>,
+    /// Where each valid frame stands, and every place that starts as a frame and is none: segment, offset, length.
+    places: BTreeMap<u64, (usize, usize, usize)>,
+    broken: Vec<(usize, usize, usize)>,
+    drained: u64,
+}
+
+impl<'a> Frames<'a> {
+    fn of(found: &'a Found, store_id: [u8; 16], drained: u64) -> Result<Self> {
+        let mut frames =
+            Self { valid: BTreeMap::new(), places: BTreeMap::new(), broken: Vec::new(), drained };
+        for (index, segment) in found.segments.iter().enumerate() {
+            let mut from = 0;
+            while let Some(at) = format::find_magic(&segment.bytes, from) {
+                let bytes = segment.bytes.get(at..).unwrap_or_default();
+                from = at + FRAME_ALIGN;
+                match format::read_frame(bytes, store_id) {
+                    Ok(frame) => {
+                        from = at + frame.len;
+                        if frame.commit > drained {
+                            frames.places.insert(frame.commit, (index, at, frame.len));
+                            frames.valid.insert(frame.commit, frame);
+                        }
+                    }
+                    // What a recycled segment still holds of its earlier use is broken, too, and claims old numbers.
+                    Err(FrameFault::Torn { commit, len }) if commit > drained => {
+                        frames.broken.push((index, at, len.min(bytes.len())));
+                    }
+                    Err(FrameFault::Unsupported { found }) => {
+                        return Err(Error::UnsupportedFormat {
+                            place: Place::new("journal frame").at(format!("{} at {at}", segment.name)),
+                            found,
+                            known: u32::from(FORMAT_VERSION),
+                        });
+                    }
+                    Err(FrameFault::Torn { .. } | FrameFault::Absent | FrameFault::Foreign { .. }) => {}
+                }
+            }
+        }
+        Ok(frames)
+    }
+
+    /// The first number that is missing: what stands behind it was never acknowledged, or this is an error.
+    fn end(&self, drained: u64) -> Result<u64> {
+        let mut end = drained + 1;
+        while self.valid.contains_key(&end) {
+            end += 1;
+        }
+        // A frame that was written when the missing one was durable proves that it was there.
+        let acknowledged = self.valid.range(end..).any(|(_, frame)| frame.durable >= end);
+        if acknowledged {
+            return Err(Error::Corrupt {
+                place: frame_place(end),
+                corruption: Corruption::AcknowledgedFrame { commit: end },
+            });
+        }
+        Ok(end)
+    }
+
+    fn highest(&self) -> u64 {
+        self.valid.last_key_value().map_or(self.drained, |(commit, _)| *commit)
+    }
+
+    /// What stands behind the end: broken frames, and whole ones that hang on a missing one.
+    fn torn_bytes(&self, found: &Found, end: u64) -> Vec<u8> {
+        let behind = self.places.range(end..).map(|(_, place)| place);
+        let mut torn = Vec::new();
+        for (segment, at, len) in self.broken.iter().chain(behind) {
+            let bytes = found.segments.get(*segment).and_then(|segment| segment.bytes.get(*at..*at + *len));
+            torn.extend_from_slice(bytes.unwrap_or_default());
+        }
+        torn
+    }
+}
+
+/// Keeps what stood behind a torn end, for people to look at. Returns the file's name.
+fn keep_torn(
+    files: &dyn JournalFiles,
+    found: &Found,
+    torn: &[u8],
+    folder: &std::path::Path,
+) -> Result<String> {
+    let name = format!("{TORN}{}", found.highest_name + 1);
+    let io = |action| {
+        let path = folder.join(&name);
+        move |source| Error::Io { action, path, source }
+    };
+    let file = files.create(&name, torn.len() as u64).map_err(io("create"))?;
+    file.write_at(torn, 0).map_err(io("write"))?;
+    file.sync().map_err(io("sync"))?;
+    files.sync_folder().map_err(io("sync"))?;
+    Ok(name)
+}
+
+/// Applies an action to the tails. Returns the number of events in it.
+fn apply(core: &Core, commit: u64, action: Action<'_>) -> Result<u64> {
+    match action {
+        Action::Create(header) | Action::Fork(header) => create(core, commit, header).map(|()| 0),
+        Action::Run { key, run } => append(core, commit, key, &run),
+        Action::Seal => Ok(0),
+    }
+}
+
+fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
+    let state = SessionState::new(header);
+    {
+        let mut tail = state.lock();
+        tail.created = Some(commit);
+        tail.list();
+    }
+    let mut used = core.catalog.lock();
+    if used.by_id(&state.header.id, core.storage.as_ref())?.is_some() {
+        return Err(Error::Corrupt {
+            place: frame_place(commit).session(&state.header.id),
+            corruption: Corruption::Undecodable { what: "the creation of a session that exists" },
+        });
+    }
+    used.add(&state);
+    core.add_undrained(state);
+    Ok(())
+}
+
+fn append(core: &Core, commit: u64, key: StorageKey, run: &RunView<'_>) -> Result<u64> {
+    let place = || frame_place(commit).session(key).seqs(run.first_seq..run.first_seq + u64::from(run.count));
+    let Some(state) = core.catalog.by_key(key, core.storage.as_ref())? else {
+        return Err(Error::Corrupt {
+            place: place(),
+            corruption: Corruption::Missing { what: "the session that the frame appends to" },
+        });
+    };
+    let mut last = Vec::new();
+    run.decode(run.count - 1, 1, Sections::All, &mut last).map_err(|error| error.at(place()))?;
+    let Some(last) = last.last() else {
+        return Err(Error::Corrupt { place: place(), corruption: Corruption::Undecodable { what: "a run" } });
+    };
+    let owned = run.to_run();
+    let cost = owned.stored_len() as u64 + RUN_OVERHEAD;
+    let mut tail = state.lock();
+    let expected = tail.next();
+    if run.first_seq != expected {
+        return Err(Error::Corrupt {
+            place: place(),
+            corruption: Corruption::Gap { expected, found: Some(run.first_seq) },
+        });
+    }
+    tail.runs.push_back(TailRun { run: Arc::new(owned), commit, last_timestamp: last.timestamp, cost });
+    let list = tail.list();
+    drop(tail);
+    core.room.claim(cost);
+    if list {
+        core.add_undrained(state);
+    }
+    Ok(u64::from(run.count))
+}
+
+fn frame_place(commit: u64) -> Place {
+    Place::new("journal frame").at(format!("commit {commit}"))
+}

@@ -1,0 +1,184 @@
+//! A session in memory: what is fixed about it, and its tail: accepted events that are not in blocks yet.
+//!
+//! Nothing here is stored. What readers may see follows from which runs were published, and from which commits are
+//! durable once the store has failed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use super::lineage::Lineage;
+use crate::error::{Corruption, Error, Place};
+use crate::format::{self, Hash, NewHeader, Run};
+use crate::id::{StorageKey, Timestamp};
+
+/// A session that something in this process uses.
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    pub(crate) header: NewHeader,
+    pub(crate) lineage: OnceLock<Arc<Lineage>>,
+    tail: Mutex<Tail>,
+    grown: Condvar,
+}
+
+/// Everything of a session that changes.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    /// The commit that created it, when the frame is published; 0 for one that was read from storage.
+    pub(crate) created: Option<u64>,
+    /// Whether its header is in storage.
+    pub(crate) header_stored: bool,
+    /// What blocks hold.
+    pub(crate) stored: Stored,
+    /// Published runs: readers may see them. Ascending and contiguous from `stored.len`.
+    pub(crate) runs: VecDeque<TailRun>,
+    /// Runs in the commit queue or in a frame that is being written. Contiguous from the last published one.
+    pub(crate) in_flight: VecDeque<TailRun>,
+    /// Whether the drain's list holds it.
+    pub(crate) listed: bool,
+    followers: usize,
+}
+
+/// A session as its blocks and summary have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub(crate) len: u64,
+    pub(crate) updated: Timestamp,
+    /// The running hash there; `None` for a fork whose header is not stored yet.
+    pub(crate) hash: Option<Hash>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TailRun {
+    pub(crate) run: Arc<Run>,
+    /// The frame it stands in; 0 while in flight.
+    pub(crate) commit: u64,
+    pub(crate) last_timestamp: Timestamp,
+    /// The room that it takes.
+    pub(crate) cost: u64,
+}
+
+/// Which commits count: all published ones, or only the durable ones once the store has failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpTo(pub(crate) u64);
+
+impl SessionState {
+    /// A session whose create or fork frame is on its way.
+    pub(crate) fn new(header: NewHeader) -> Arc<Self> {
+        let len = header.prefix_len();
+        let hash = header.parent.is_none().then_some(Hash::START);
+        let stored = Stored { len, updated: header.created, hash };
+        Self::with(header, stored, None, false)
+    }
+
+    /// A session that storage knows.
+    pub(crate) fn stored(header: NewHeader, stored: Stored) -> Arc<Self> {
+        Self::with(header, stored, Some(0), true)
+    }
+
+    fn with(header: NewHeader, stored: Stored, created: Option<u64>, header_stored: bool) -> Arc<Self> {
+        Arc::new(Self {
+            header,
+            lineage: OnceLock::new(),
+            tail: Mutex::new(Tail {
+                created,
+                header_stored,
+                stored,
+                runs: VecDeque::new(),
+                in_flight: VecDeque::new(),
+                listed: false,
+                followers: 0,
+            }),
+            grown: Condvar::new(),
+        })
+    }
+
+    pub(crate) fn key(&self) -> StorageKey {
+        self.header.key
+    }
+
+    /// Where a block of it stands.
+    pub(crate) fn place(&self, seq: u64) -> Place {
+        let at = format::hex(&format::block_key(self.key(), seq));
+        Place::new("block").session(&self.header.id).seqs(seq..seq + 1).at(at)
+    }
+
+    pub(crate) fn corrupt(&self, seq: u64, corruption: Corruption) -> Error {
+        Error::Corrupt { place: self.place(seq), corruption }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes followers, after the lock was given back.
+    pub(crate) fn wake(&self) {
+        self.grown.notify_all();
+    }
+
+    /// Waits until something may have changed for one who has seen everything before `seen`.
+    pub(crate) fn wait_beyond(&self, seen: u64, up_to: UpTo, limit: Duration, still: impl Fn() -> bool) {
+        let mut tail = self.lock();
+        if tail.visible(up_to) > seen || !still() {
+            return;
+        }
+        tail.followers += 1;
+        let mut tail = self.grown.wait_timeout(tail, limit).unwrap_or_else(PoisonError::into_inner).0;
+        tail.followers -= 1;
+    }
+}
+
+impl Tail {
+    /// The seq that the next event is given.
+    pub(crate) fn next(&self) -> u64 {
+        self.in_flight.back().or(self.runs.back()).map_or(self.stored.len, |last| last.run.end())
+    }
+
+    /// The end of what readers may see.
+    pub(crate) fn visible(&self, up_to: UpTo) -> u64 {
+        match self.runs.back() {
+            Some(last) if last.commit <= up_to.0 => last.run.end(),
+            Some(_) => self.end_at(up_to),
+            None => self.stored.len,
+        }
+    }
+
+    /// The end of what a power cut leaves, when all commits up to the given one are durable.
+    pub(crate) fn end_at(&self, up_to: UpTo) -> u64 {
+        let count = self.runs.partition_point(|run| run.commit <= up_to.0);
+        match count.checked_sub(1).and_then(|last| self.runs.get(last)) {
+            Some(run) => run.run.end(),
+            None => self.stored.len,
+        }
+    }
+
+    /// The timestamp of the last event that readers may see; of the creation when there is none.
+    pub(crate) fn updated(&self, up_to: UpTo) -> Timestamp {
+        let count = self.runs.partition_point(|run| run.commit <= up_to.0);
+        count
+            .checked_sub(1)
+            .and_then(|last| self.runs.get(last))
+            .map_or(self.stored.updated, |run| run.last_timestamp)
+    }
+
+    /// The published run that holds `seq`.
+    pub(crate) fn run_at(&self, seq: u64, up_to: UpTo) -> Option<Arc<Run>> {
+        let index = self.runs.partition_point(|run| run.run.end() <= seq);
+        let found = self.runs.get(index)?;
+        (found.run.first_seq <= seq && found.commit <= up_to.0).then(|| Arc::clone(&found.run))
+    }
+
+    /// Marks the oldest run in flight as part of `commit`. Returns whether followers wait.
+    pub(crate) fn publish(&mut self, commit: u64) -> bool {
+        if let Some(mut run) = self.in_flight.pop_front() {
+            run.commit = commit;
+            self.runs.push_back(run);
+        }
+        self.followers > 0
+    }
+
+    /// Puts it on the drain's list, if it is not there. Returns whether the caller has to add it.
+    pub(crate) fn list(&mut self) -> bool {
+        !std::mem::replace(&mut self.listed, true)
+    }
+}

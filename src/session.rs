@@ -1,0 +1,391 @@
+//! The handle on one session.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::event::NewEvent;
+use crate::format::RunEncoder;
+use crate::id::{Seq, SessionId, Timestamp};
+use crate::log::commit::{Request, Work};
+use crate::log::core::Core;
+use crate::log::follow::Follow;
+use crate::log::reader::Events;
+use crate::log::room::RUN_OVERHEAD;
+use crate::log::tail::{SessionState, TailRun};
+use crate::options::{Append, Durability, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, NewSession};
+use crate::store::{Handle, fork};
+
+/// A session of an open store: its events are appended and read here.
+///
+/// A handle is cheap to clone and can be used from any thread. It keeps the store open.
+#[derive(Clone, Debug)]
+pub struct Session {
+    handle: Handle,
+    state: Arc<SessionState>,
+}
+
+/// What is fixed about a session since it was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionHeader {
+    /// Its id.
+    pub id: SessionId,
+    /// When it was created; of a fork: when it was forked.
+    pub created_at: Timestamp,
+    /// The session that it was forked from.
+    pub parent: Option<Parent>,
+    /// Free metadata, given when it was created.
+    pub meta: BTreeMap<String, String>,
+}
+
+/// Where a fork comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parent {
+    /// The id of the parent, when it is still there.
+    pub session: Option<SessionId>,
+    /// The number of events that the fork shares with it.
+    pub prefix_len: u64,
+}
+
+/// A session as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// What is fixed about it.
+    pub header: SessionHeader,
+    /// The number of events that readers may see.
+    pub len: u64,
+    /// The timestamp of its last event; when it was created, if it has none of its own.
+    pub updated_at: Timestamp,
+}
+
+impl Session {
+    pub(crate) fn new(handle: Handle, state: Arc<SessionState>) -> Self {
+        Self { handle, state }
+    }
+
+    pub(crate) fn state(&self) -> &Arc<SessionState> {
+        &self.state
+    }
+
+    fn core(&self) -> &Core {
+        self.handle.core()
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.state.header.id
+    }
+
+    /// Returns what is fixed about the session.
+    ///
+    /// # Errors
+    /// Reading the parent's header can fail: [`Error::Corrupt`], [`Error::Storage`], [`Error::Closed`].
+    pub fn header(&self) -> Result<SessionHeader> {
+        header(self.core(), &self.state)
+    }
+
+    /// Returns the session as a list shows it.
+    ///
+    /// # Errors
+    /// As [`header`](Self::header).
+    pub fn info(&self) -> Result<SessionInfo> {
+        info(self.core(), &self.state)
+    }
+
+    /// Returns the number of events that readers may see. The last ones may be Buffered: see
+    /// [`durable_len`](Self::durable_len).
+    ///
+    /// # Cost
+    /// Constant.
+    #[expect(clippy::len_without_is_empty, reason = "`is_empty` is below")]
+    pub fn len(&self) -> u64 {
+        self.core().visible(&self.state)
+    }
+
+    /// Whether the session has no events.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of events that a power cut would leave now.
+    pub fn durable_len(&self) -> u64 {
+        self.state.lock().end_at(crate::log::tail::UpTo(self.core().journal.durable()))
+    }
+
+    /// Appends one event and returns the seq it was given.
+    ///
+    /// # Durability
+    /// By the event's type, unless the store's options say otherwise: `assistant/chunk` is
+    /// [`Durability::Buffered`], all else [`Durability::Sync`].
+    /// # Cost
+    /// One journal frame and a share of one sync, whatever the session's length or fork depth.
+    /// # Errors
+    /// As [`append_batch`](Self::append_batch).
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{NewEvent, NewSession, Seq, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::new())?;
+    /// assert_eq!(session.append(NewEvent::user_message("hello"))?, Seq::ZERO);
+    /// # Ok(()) }
+    /// ```
+    pub fn append(&self, event: NewEvent) -> Result<Seq> {
+        self.append_with(Append::new(), [event]).map(|seqs| seqs.start)
+    }
+
+    /// Appends `events`, in order, as one atomic batch.
+    ///
+    /// Returns the seqs they were given; the range's end is the session's new length. An empty batch writes nothing.
+    ///
+    /// # Durability
+    /// Sync when any of the events is: they survive `kill -9` and a power cut once this returns `Ok`. After a crash
+    /// the batch is there as a whole or not at all.
+    /// # Cost
+    /// One journal frame and a share of one sync, whatever the session's length or fork depth.
+    /// # Errors
+    /// Nothing was written: [`Error::InvalidEvent`], [`Error::EventTooLarge`], [`Error::BatchTooLarge`] (more than
+    /// 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Closed`],
+    /// [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
+    /// reopen the store and compare [`durable_len`](Self::durable_len).
+    pub fn append_batch(&self, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
+        self.append_with(Append::new(), events)
+    }
+
+    /// Appends `events` as one atomic batch, with a durability or an expected seq of its own.
+    ///
+    /// # Errors
+    /// As [`append_batch`](Self::append_batch); [`Error::SeqConflict`] when the first event would not be given the
+    /// expected seq: another writer was first, and its events are what to read before trying again.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{Append, Error, NewEvent, NewSession, Seq, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::new())?;
+    /// session.append_with(Append::new().expect(Seq::ZERO), [NewEvent::user_message("first")])?;
+    /// let late = session.append_with(Append::new().expect(Seq::ZERO), [NewEvent::user_message("late")]);
+    /// assert!(matches!(late, Err(Error::SeqConflict { actual, .. }) if actual == Seq::new(1)));
+    /// # Ok(()) }
+    /// ```
+    pub fn append_with(&self, how: Append, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
+        let core = self.core();
+        core.health.check()?;
+        core.observers.refuse_own_thread()?;
+        let batch = Batch::check(core, how, self.state.lock().next(), events)?;
+        // An upper bound for now: stored form is shorter than the lines.
+        let claimed = batch.line_bytes + RUN_OVERHEAD;
+        core.room.take(claimed, &core.health, || core.make_room())?;
+        let queued = self.queue(how, &batch, claimed);
+        let (ticket, seqs) = match queued {
+            Ok(Some(queued)) => queued,
+            Ok(None) => {
+                core.room.give(claimed);
+                let next = Seq::new(self.state.lock().next());
+                return Ok(next..next);
+            }
+            Err(error) => {
+                core.room.give(claimed);
+                return Err(error);
+            }
+        };
+        core.committer.wait(ticket, core)?;
+        Ok(seqs)
+    }
+
+    /// Gives seqs and timestamps, and puts the run into tail and commit queue. Returns its ticket.
+    fn queue(&self, how: Append, batch: &Batch, claimed: u64) -> Result<Option<(u64, Range<Seq>)>> {
+        let core = self.core();
+        let mut tail = self.state.lock();
+        let next = tail.next();
+        let conflict = |expected| Error::SeqConflict {
+            session: self.state.header.id.clone(),
+            expected,
+            actual: Seq::new(next),
+        };
+        if let Some(expected) = how.expected.filter(|expected| expected.get() != next) {
+            return Err(conflict(expected));
+        }
+        if batch.events.is_empty() {
+            return Ok(None);
+        }
+        let now = Timestamp::now();
+        let mut encoder = RunEncoder::new(next);
+        for (at, event) in (next..).zip(&batch.events) {
+            if let Some(expected) = event.expected_seq.filter(|expected| expected.get() != at) {
+                let session = self.state.header.id.clone();
+                return Err(Error::SeqConflict { session, expected, actual: Seq::new(at) });
+            }
+            encoder.push(&event.parts(now));
+        }
+        let run = Arc::new(encoder.finish());
+        let end = run.end();
+        let last_timestamp = batch.events.last().and_then(|event| event.timestamp).unwrap_or(now);
+        let cost = (run.stored_len() as u64 + RUN_OVERHEAD).min(claimed);
+        let work = Work::Run { session: Arc::clone(&self.state), run: Arc::clone(&run) };
+        let ticket = core.committer.enqueue(Request { work, sync: batch.durability == Durability::Sync })?;
+        tail.in_flight.push_back(TailRun { run, commit: 0, last_timestamp, cost });
+        drop(tail);
+        core.room.give(claimed - cost);
+        Ok(Some((ticket, Seq::new(next)..Seq::new(end))))
+    }
+
+    /// Reads from `from`, inclusive, to the present end.
+    ///
+    /// At the end this gives no event; to wait for some there is [`follow`](Self::follow).
+    ///
+    /// # Cost
+    /// A seek, then a share of one block for each event; nothing for events before `from`.
+    /// # Errors
+    /// [`Error::SeqBeyondEnd`] beyond the end.
+    pub fn read_from(&self, from: Seq) -> Result<Events> {
+        let len = self.len();
+        if from.get() > len {
+            return Err(Error::SeqBeyondEnd { session: self.id().clone(), from, len });
+        }
+        self.events(from.get()..len, false)
+    }
+
+    /// Reads the events of `range`, half open; what of it lies beyond the present end is cut.
+    ///
+    /// # Errors
+    /// [`Error::SeqBeyondEnd`] when it starts beyond the end.
+    pub fn read_range(&self, range: Range<Seq>) -> Result<Events> {
+        self.events(self.within(range)?, false)
+    }
+
+    /// Reads the events of `range` in descending order.
+    ///
+    /// # Errors
+    /// As [`read_range`](Self::read_range).
+    pub fn read_reverse(&self, range: Range<Seq>) -> Result<Events> {
+        self.events(self.within(range)?, true)
+    }
+
+    /// Reads the last `count` events, ascending; all of them when there are fewer.
+    ///
+    /// # Errors
+    /// As reading: see [`Events`].
+    pub fn last(&self, count: u64) -> Result<Events> {
+        let len = self.len();
+        self.events(len.saturating_sub(count)..len, false)
+    }
+
+    fn within(&self, range: Range<Seq>) -> Result<Range<u64>> {
+        let len = self.len();
+        let (from, to) = (range.start.get(), range.end.get().min(len));
+        if from > len {
+            return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: range.start, len });
+        }
+        Ok(from..to.max(from))
+    }
+
+    fn events(&self, range: Range<u64>, reverse: bool) -> Result<Events> {
+        if self.core().health.is_closed() {
+            return Err(Error::Closed);
+        }
+        Events::new(self.handle.clone(), Arc::clone(&self.state), range, reverse)
+    }
+
+    /// Reads from `from` on and then waits for what is appended: no gap, no repeat. `from` may lie beyond the end.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn follow(&self, from: Seq) -> Result<Follow> {
+        if self.core().health.is_closed() {
+            return Err(Error::Closed);
+        }
+        Ok(Follow::new(self.handle.clone(), Arc::clone(&self.state), from))
+    }
+
+    /// Forks the session: the new one, with a minted id, shares the first `at` events and goes on by itself.
+    ///
+    /// No event is copied, and what is appended to this session later does not show in the fork.
+    ///
+    /// # Durability
+    /// Survives `kill -9` and a power cut when it returns.
+    /// # Cost
+    /// One journal frame and a share of one sync, whatever the length or depth.
+    /// # Errors
+    /// [`Error::ForkBeyondEnd`]; as [`Store::create`](crate::Store::create).
+    pub fn fork(&self, at: Seq) -> Result<Session> {
+        fork(&self.handle, &self.state, at, NewSession::new())
+    }
+}
+
+/// Events that were checked, before the session's lock is taken.
+struct Batch {
+    events: Vec<NewEvent>,
+    line_bytes: u64,
+    durability: Durability,
+}
+
+impl Batch {
+    fn check(
+        core: &Core,
+        how: Append,
+        next: u64,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Result<Self> {
+        let mut batch = Self {
+            events: Vec::new(),
+            line_bytes: 0,
+            durability: how.durability.unwrap_or(Durability::Buffered),
+        };
+        let now = Timestamp::now();
+        let events = events.into_iter();
+        batch.events.reserve(events.size_hint().0.min(MAX_BATCH_EVENTS));
+        for (index, event) in events.enumerate() {
+            event.validate().map_err(|source| Error::InvalidEvent { index, source })?;
+            // The seq is given later: should other appends come between, it may have a digit more.
+            let seq = Seq::new(next.saturating_add(index as u64));
+            let bytes = crate::event::line_len(seq, &event.parts(now));
+            if bytes > core.max_event_bytes {
+                return Err(Error::EventTooLarge { index, bytes, max_bytes: core.max_event_bytes });
+            }
+            batch.line_bytes += bytes;
+            if index >= MAX_BATCH_EVENTS || batch.line_bytes > MAX_BATCH_BYTES {
+                return Err(Error::BatchTooLarge {
+                    events: index + 1,
+                    bytes: batch.line_bytes,
+                    max_events: MAX_BATCH_EVENTS,
+                    max_bytes: MAX_BATCH_BYTES,
+                });
+            }
+            if how.durability.is_none() && core.durability.of(&event.kind) == Durability::Sync {
+                batch.durability = Durability::Sync;
+            }
+            batch.events.push(event);
+        }
+        Ok(batch)
+    }
+}
+
+pub(crate) fn header(core: &Core, state: &SessionState) -> Result<SessionHeader> {
+    let parent = match state.header.parent {
+        Some((key, prefix_len)) => {
+            let parent = core.catalog.by_key(key, core.storage.as_ref())?;
+            Some(Parent { session: parent.map(|parent| parent.header.id.clone()), prefix_len })
+        }
+        None => None,
+    };
+    Ok(SessionHeader {
+        id: state.header.id.clone(),
+        created_at: state.header.created,
+        parent,
+        meta: state.header.meta.clone(),
+    })
+}
+
+pub(crate) fn info(core: &Core, state: &SessionState) -> Result<SessionInfo> {
+    let up_to = core.up_to();
+    let (len, updated_at) = {
+        let tail = state.lock();
+        (tail.visible(up_to), tail.updated(up_to))
+    };
+    Ok(SessionInfo { header: header(core, state)?, len, updated_at })
+}

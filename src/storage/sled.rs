@@ -1,0 +1,416 @@
+//! [`Storage`] on sled 0.34.7: the only file that names sled.
+//!
+//! As shipped sled is not durable on Linux and not safe to open again after a crash. What makes it so is in
+//! `engine_files.rs` (around the open) and here: errors and panics are final, all hands are off the files when `close`
+//! returns, and nothing of sled lives in an iterator.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use super::engine_files::EngineFiles;
+use super::range::{self, Source, Span};
+use super::{EngineDurability, Entries, Entry, MAX_VALUE_BYTES, Map, Storage, sled_keys};
+use crate::error::{Corruption, Error, Place, Result};
+
+/// How long sled may take to open its files, before a bonus for large ones: damaged files can keep it busy for ever.
+const OPEN_LIMIT: Duration = Duration::from_secs(60);
+/// Reading speed at which the size of the files is added to that limit: a slow disk, read from end to end.
+const SLOWEST_BYTES_PER_MS: u64 = 16 * 1024;
+/// How long calls under way, and sled's own last writes, may take at `close`.
+const CLOSE_LIMIT: Duration = Duration::from_secs(30);
+/// How long a lock on sled's file is waited for: the system may still be busy with a dead process's last writes.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(1);
+/// More than any key has.
+const MAX_KEY_BYTES: usize = 512;
+/// How much of sled's own words an error repeats.
+const MAX_MESSAGE_CHARS: usize = 160;
+/// What a value may have above its limit without harm.
+const SPARE_VALUE_BYTES: usize = 1024;
+// 16 of the largest entries, their lengths and the page's own fields fit into a page without a file of its own.
+const _: () = assert!(16 * (MAX_KEY_BYTES * 4 / 3 + MAX_VALUE_BYTES + SPARE_VALUE_BYTES + 16) < 131_052);
+
+/// A [`Storage`] on the embedded database sled, in a folder of its own.
+///
+/// The folder's owner keeps other processes away from it (the store's lock does); sled's own lock is a second line.
+pub struct SledStorage {
+    shared: Arc<Shared>,
+}
+
+impl SledStorage {
+    /// Opens the engine in `dir`, or makes it there, with a cache of at most `cache_bytes`.
+    ///
+    /// Takes what sled's recovery takes: it reads what was written since the last open, and each page once it is
+    /// asked for. Leftovers of a crash are removed; nothing else ever is. Damaged files can make sled panic; that is
+    /// caught, but the panic hook has printed it on standard error by then.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: sled cannot open its files. [`Error::Io`]: the system's reason. [`Error::InUse`]: somebody
+    /// has them open. [`Error::TimedOut`]: after a minute (more for large files) sled had not opened them; the thread
+    /// that tries goes on, and keeps them in use until it is done, if ever.
+    pub fn open(dir: &Path, cache_bytes: u64) -> Result<Self> {
+        let dir = std::path::absolute(dir).map_err(super::files::at("find", dir))?;
+        let files = EngineFiles::prepare(&dir)?;
+        let limit = OPEN_LIMIT + Duration::from_millis(files.size()? / SLOWEST_BYTES_PER_MS);
+        let engine = open_within(&dir, cache_bytes, limit)?;
+        let files = match files.opened() {
+            Ok(files) => files,
+            Err(error) => {
+                release(engine, &dir)?;
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                dir,
+                files,
+                engine: RwLock::new(Some(engine)),
+                closed: AtomicBool::new(false),
+                failed: Mutex::new(None),
+            }),
+        })
+    }
+
+    /// Returns how this engine's writes become durable, as found out when it was opened.
+    pub fn durability(&self) -> EngineDurability {
+        self.shared.files.durability()
+    }
+}
+
+impl fmt::Debug for SledStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}
+
+impl Drop for SledStorage {
+    fn drop(&mut self) {
+        // Who wants to know calls `close`. Iterators share the rest, never the engine.
+        let _ = self.shared.close();
+    }
+}
+
+/// What handles and iterators share.
+struct Shared {
+    dir: PathBuf,
+    files: EngineFiles,
+    /// Taken out by `close`. Calls into sled hold the read side, each for its own duration only.
+    engine: RwLock<Option<Engine>>,
+    /// Set before the engine is taken out, so that no new call delays that.
+    closed: AtomicBool,
+    failed: Mutex<Option<Arc<Error>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never sled's own output: it prints every entry.
+        f.debug_struct("SledStorage")
+            .field("dir", &self.dir)
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Engine {
+    db: ::sled::Db,
+    sessions: ::sled::Tree,
+    events: ::sled::Tree,
+    care: ::sled::Tree,
+    derived: ::sled::Tree,
+}
+
+impl Engine {
+    fn open(dir: &Path, cache_bytes: u64) -> ::sled::Result<Self> {
+        // Nothing else: `mode` does nothing, compression and segment size are fixed at creation, `temporary` skips
+        // syncs, and a periodic flush would only write what the drain flushes anyway.
+        let config = ::sled::Config::new().path(dir).cache_capacity(cache_bytes).flush_every_ms(None);
+        let db = config.open()?;
+        Ok(Self {
+            sessions: db.open_tree("sessions")?,
+            events: db.open_tree("events")?,
+            care: db.open_tree("care")?,
+            derived: db.open_tree("derived")?,
+            db,
+        })
+    }
+
+    fn tree(&self, map: Map) -> &::sled::Tree {
+        match map {
+            Map::Sessions => &self.sessions,
+            Map::Events => &self.events,
+            Map::Care => &self.care,
+            Map::Derived => &self.derived,
+        }
+    }
+}
+
+impl Shared {
+    fn engine(&self) -> Result<RwLockReadGuard<'_, Option<Engine>>> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        // Panics are caught below the lock, so it is never poisoned.
+        Ok(self.engine.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs a read. Damage that sled reports is this read's alone; a panic leaves sled in a state that nobody knows,
+    /// so writes end there.
+    fn read<T>(&self, work: impl FnOnce(&Engine) -> ::sled::Result<T>) -> Result<T> {
+        let guard = self.engine()?;
+        let engine = guard.as_ref().ok_or(Error::Closed)?;
+        match guarded(|| work(engine)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(translate("read", &self.dir, &error)),
+            Err(message) => {
+                self.fail(|| panicked(&self.dir, &message));
+                Err(panicked(&self.dir, &message))
+            }
+        }
+    }
+
+    /// Runs a write or flush. The first error is kept and ends all writes.
+    fn write<T>(&self, action: &'static str, work: impl FnOnce(&Engine) -> ::sled::Result<T>) -> Result<T> {
+        let guard = self.engine()?;
+        let engine = guard.as_ref().ok_or(Error::Closed)?;
+        if let Some(cause) = &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Err(Error::Failed { cause: Arc::clone(cause) });
+        }
+        match guarded(|| work(engine)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => {
+                self.fail(|| translate(action, &self.dir, &error));
+                Err(translate(action, &self.dir, &error))
+            }
+            Err(message) => {
+                self.fail(|| panicked(&self.dir, &message));
+                Err(panicked(&self.dir, &message))
+            }
+        }
+    }
+
+    fn fail(&self, error: impl FnOnce() -> Error) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Arc::new(error()));
+    }
+
+    fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
+        let start = Instant::now();
+        // Not `write()`: a call that hangs in sled would hang this one, and every reader behind it.
+        let mut engine = loop {
+            match self.engine.try_write() {
+                Ok(engine) => break engine,
+                Err(TryLockError::Poisoned(engine)) => break engine.into_inner(),
+                Err(TryLockError::WouldBlock) if start.elapsed() < CLOSE_LIMIT => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(timed_out("ending calls into the engine", CLOSE_LIMIT));
+                }
+            }
+        };
+        // Under the lock: whoever closes second returns when the files are free, too.
+        engine.take().map_or(Ok(()), |engine| release(engine, &self.dir))
+    }
+}
+
+impl Source for Shared {
+    fn batch(&self, span: &Span, limit: usize) -> Result<Vec<Entry>> {
+        self.read(|engine| {
+            let (from, to) = span.bounds();
+            let bounds = (from.map(sled_keys::to_engine), to.map(sled_keys::to_engine));
+            let found = engine.tree(span.map).range::<Cow<'_, [u8]>, _>(bounds);
+            let copy = |entry: ::sled::Result<(::sled::IVec, ::sled::IVec)>| {
+                entry.map(|(key, value)| (sled_keys::from_engine(&key), value.to_vec()))
+            };
+            if span.reverse {
+                found.rev().take(limit).map(copy).collect()
+            } else {
+                found.take(limit).map(copy).collect()
+            }
+        })
+    }
+}
+
+impl Storage for SledStorage {
+    fn get(&self, map: Map, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.shared
+            .read(|engine| Ok(engine.tree(map).get(sled_keys::to_engine(key))?.map(|value| value.to_vec())))
+    }
+
+    fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        range::entries(&self.shared, map, from, to, false)
+    }
+
+    fn range_reverse(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        range::entries(&self.shared, map, from, to, true)
+    }
+
+    fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> Result<()> {
+        check_size(key, value);
+        self.shared
+            .write("write", |engine| engine.tree(map).insert(sled_keys::to_engine(key), value).map(drop))
+    }
+
+    fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()> {
+        let mut batch = ::sled::Batch::default();
+        for (key, value) in changes {
+            check_size(key, value.as_deref().unwrap_or_default());
+            let key = sled_keys::to_engine(key);
+            match value {
+                Some(value) => batch.insert(&*key, value.as_slice()),
+                None => batch.remove(&*key),
+            }
+        }
+        self.shared.write("write", |engine| engine.tree(map).apply_batch(batch))
+    }
+
+    fn flush(&self) -> Result<()> {
+        let shared = &self.shared;
+        shared.write("flush", |engine| {
+            engine.db.flush()?;
+            // Inside, so that a sync that fails is as final as any other write.
+            shared.files.flushed().map_err(::sled::Error::Io)
+        })
+    }
+
+    fn size_on_disk(&self) -> Result<u64> {
+        self.shared.engine()?.as_ref().ok_or(Error::Closed)?;
+        self.shared.files.size()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+}
+
+/// Sizes are the log's duty; this finds its mistakes in tests. A little more than a full value is harmless.
+fn check_size(key: &[u8], value: &[u8]) {
+    debug_assert!(key.len() <= MAX_KEY_BYTES, "a key of {} bytes", key.len());
+    debug_assert!(value.len() <= MAX_VALUE_BYTES + SPARE_VALUE_BYTES, "a value of {} bytes", value.len());
+}
+
+/// Opens sled on a thread of its own, because on damaged files it can hang.
+fn open_within(dir: &Path, cache_bytes: u64, limit: Duration) -> Result<Engine> {
+    let start = Instant::now();
+    loop {
+        let folder = dir.to_owned();
+        let opened = on_thread("sessionlog-open", limit, move || Engine::open(&folder, cache_bytes));
+        let error = match opened {
+            Ok(Ok(Ok(engine))) => return Ok(engine),
+            Ok(Ok(Err(error))) => error,
+            Ok(Err(message)) => return Err(panicked(dir, &message)),
+            Err(NotDone::Late) => return Err(timed_out("opening the engine", limit)),
+            Err(NotDone::NoThread(error)) => return Err(super::files::at("start a thread for", dir)(error)),
+        };
+        // sled has no variant for it.
+        let locked =
+            matches!(&error, ::sled::Error::Io(io) if io.to_string().starts_with("could not acquire lock"));
+        if !locked {
+            return Err(translate("open", dir, &error));
+        }
+        if start.elapsed() >= LOCK_PATIENCE {
+            return Err(Error::InUse { path: dir.to_owned(), holder: None });
+        }
+        std::thread::sleep(PAUSE * 10);
+    }
+}
+
+/// Drops the engine, and returns when its files are free.
+///
+/// sled hands its last writes to threads of a pool that outlives it, and each of them keeps the file, and so its lock,
+/// a moment longer than the database lives (sled's issue 1289).
+fn release(engine: Engine, dir: &Path) -> Result<()> {
+    match on_thread("sessionlog-close", CLOSE_LIMIT, move || drop(engine)) {
+        // A failing last sync panics in sled. What was flushed is durable, and no more was promised.
+        Ok(Ok(()) | Err(_)) => {}
+        Err(NotDone::Late) => return Err(timed_out("closing the engine", CLOSE_LIMIT)),
+        // The engine was dropped together with the thread that could not be.
+        Err(NotDone::NoThread(_)) => {}
+    }
+    let start = Instant::now();
+    while super::engine_files::in_use(dir) {
+        if start.elapsed() >= LOCK_PATIENCE {
+            return Err(timed_out("releasing the engine's files", LOCK_PATIENCE));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+enum NotDone {
+    Late,
+    NoThread(std::io::Error),
+}
+
+/// Runs `work` on a thread for at most `limit`; after that it goes on alone and its result is dropped. The inner error
+/// is the message of a panic.
+fn on_thread<T: Send + 'static>(
+    name: &str,
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Result<T, String>, NotDone> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let run = move || {
+        // A receiver that has given up drops the result: an engine that opens late is closed again.
+        let _ = sender.send(guarded(work));
+    };
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(NotDone::NoThread)?;
+    match receiver.recv_timeout(limit) {
+        Ok(result) => {
+            let _ = thread.join();
+            Ok(result)
+        }
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(NotDone::Late),
+    }
+}
+
+/// Catches a panic in sled; damaged pages can cause one nearly anywhere. Its locks do not poison, and what it has in
+/// memory is used for reads only from then on.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+        // sled likes to print whole pages, which are people's conversations.
+        text.chars().take(MAX_MESSAGE_CHARS).collect()
+    })
+}
+
+fn panicked(dir: &Path, message: &str) -> Error {
+    corrupt(dir, message.to_owned())
+}
+
+fn corrupt(dir: &Path, message: String) -> Error {
+    let place = Place::new("engine").at(dir.display().to_string());
+    Error::Corrupt { place, corruption: Corruption::Engine { message } }
+}
+
+fn timed_out(action: &'static str, limit: Duration) -> Error {
+    Error::TimedOut { action, limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX) }
+}
+
+/// Says in our words what sled says.
+fn translate(action: &'static str, dir: &Path, error: &::sled::Error) -> Error {
+    match error {
+        ::sled::Error::Io(io) => {
+            let source = match io.raw_os_error() {
+                Some(code) => std::io::Error::from_raw_os_error(code),
+                None => std::io::Error::new(io.kind(), io.to_string()),
+            };
+            Error::Io { action, path: dir.to_owned(), source }
+        }
+        ::sled::Error::Corruption { at, .. } => corrupt(
+            dir,
+            match at {
+                Some(at) => format!("damaged page at {at}"),
+                None => "damaged file".to_owned(),
+            },
+        ),
+        // Also what damaged settings look like.
+        other => corrupt(dir, other.to_string()),
+    }
+}

@@ -1,0 +1,456 @@
+//! The store: opening it, its sessions, and closing it in order.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::error::{Error, Result};
+use crate::format::{self, NewHeader};
+use crate::id::{Seq, SessionId, StorageKey, Timestamp};
+use crate::integrity::CheckReport;
+use crate::list::Sessions;
+use crate::log;
+use crate::log::commit::{Request, Work};
+use crate::log::core::Core;
+use crate::log::tail::SessionState;
+use crate::options::{MAX_META_BYTES, NewSession, StoreOptions};
+use crate::session::Session;
+use crate::storage::{
+    Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
+    Reserve, SledStorage, Storage,
+};
+
+/// Space that a full disk leaves to open, delete, prune and close.
+pub(crate) const RESERVE_BYTES: u64 = 4 << 20;
+
+/// An open store: a folder of sessions.
+///
+/// A handle is cheap to clone and can be used from any thread. One process at a time has a store open; when its last
+/// handle (of the store, a session or a reader) is dropped, it is closed in order. [`close`](Self::close) does the
+/// same and tells whether it went well.
+#[derive(Clone, Debug)]
+pub struct Store {
+    handle: Handle,
+}
+
+/// What keeps a store open.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle(Arc<Opened>);
+
+/// An opened store. Dropping it closes it.
+struct Opened {
+    core: Arc<Core>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Holds the store's lock: given back last.
+    folder: Mutex<Option<Folder>>,
+    info: Fixed,
+    report: OpenReport,
+}
+
+/// What does not change while a store is open.
+#[derive(Clone, Debug)]
+struct Fixed {
+    path: Option<PathBuf>,
+    store_id: [u8; 16],
+    durability: &'static str,
+    engine: String,
+}
+
+/// What a store is and takes; see [`Store::info`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoreInfo {
+    /// Its folder; `None` when it is in memory.
+    pub path: Option<PathBuf>,
+    /// Tells its journal from that of any other store.
+    pub store_id: String,
+    /// The version of its format.
+    pub format: u32,
+    /// How the engine's writes become durable: `synchronous-attribute`; `sync-after-flush`, the weaker mode of file
+    /// systems without that attribute; `other` on storage that was passed in.
+    pub durability: String,
+    /// The name of the engine's folder.
+    pub engine: String,
+    /// What the engine takes, in bytes.
+    pub engine_bytes: u64,
+    /// What the journal takes, in bytes.
+    pub journal_bytes: u64,
+    /// Accepted events that are not in blocks yet, in bytes of memory.
+    pub tail_bytes: u64,
+}
+
+/// What opening found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenReport {
+    /// Commits that were read from the journal: 0 after an orderly close.
+    pub replayed_commits: u64,
+    /// Events in them.
+    pub replayed_events: u64,
+    /// Files in the journal's folder that keep the bytes of commits that were not finished when the power went.
+    /// Nothing in them was acknowledged.
+    pub torn: Vec<String>,
+}
+
+impl Store {
+    /// Opens the store in the folder `path`, with the defaults; creates it where the folder is missing or empty.
+    ///
+    /// # Errors
+    /// See [`StoreOptions::open`].
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("sessions");
+    /// use sessionlog::{NewEvent, NewSession, Seq, Store};
+    /// let store = Store::open(&path)?;
+    /// let session = store.create(NewSession::with_id("first".parse()?))?;
+    /// session.append(NewEvent::user_message("hello"))?;
+    /// for event in session.read_from(Seq::ZERO)? {
+    ///     println!("{}", event?);
+    /// }
+    /// store.close()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        StoreOptions::new().open(path)
+    }
+
+    /// Opens a store that lives in memory and is gone with its last handle: for tests and examples.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn in_memory() -> Result<Self> {
+        StoreOptions::new().open_on(Arc::new(MemoryStorage::new()), Arc::new(MemoryJournalFiles::new()))
+    }
+
+    pub(crate) fn open_folder(path: &Path, options: StoreOptions) -> Result<Self> {
+        let create = if options.create { Create::IfMissing } else { Create::Never };
+        let mut folder = Folder::open(path, create)?;
+        folder.remove_leftovers()?;
+        // An engine needs room to open: the reserve is for that, and comes back when there is some.
+        let files = FolderJournalFiles::open(&folder.journal_dir())?;
+        make_room(&folder, &files)?;
+        let storage = SledStorage::open(&folder.engine_dir(), options.cache_bytes)?;
+        let durability = storage.durability();
+        let storage: Arc<dyn Storage> = Arc::new(storage);
+        let opened = (|| {
+            let open_count = log::replay::count_open(storage.as_ref())?;
+            let store_id =
+                folder.description().map_or_else(|| *uuid::Uuid::now_v7().as_bytes(), |d| d.store_id);
+            let wanted = Description {
+                format: Description::FORMAT,
+                store_id,
+                durability,
+                engine: folder.engine().to_owned(),
+            };
+            // Behind the engine's "ready" record, before the journal's first file: this makes it a store.
+            if folder.description() != Some(&wanted) {
+                folder.describe(wanted)?;
+            }
+            let info = Fixed {
+                path: Some(folder.path().to_owned()),
+                store_id,
+                durability: durability.as_str(),
+                engine: folder.engine().to_owned(),
+            };
+            Ok((open_count, info))
+        })();
+        let (open_count, info) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Err(close_after(storage.as_ref(), error)),
+        };
+        let path = folder.path().to_owned();
+        let store = Self::start(storage, Arc::new(files), options, open_count, info, Some(folder))?;
+        // Being without a reserve is a state, not a failure.
+        let _ = Reserve::ensure(&path, RESERVE_BYTES);
+        Ok(store)
+    }
+
+    pub(crate) fn open_seams(
+        storage: Arc<dyn Storage>,
+        files: Arc<dyn JournalFiles>,
+        options: StoreOptions,
+    ) -> Result<Self> {
+        let open_count = match log::replay::count_open(storage.as_ref()) {
+            Ok(count) => count,
+            Err(error) => return Err(close_after(storage.as_ref(), error)),
+        };
+        let info = Fixed { path: None, store_id: [0; 16], durability: "other", engine: String::new() };
+        Self::start(storage, files, options, open_count, info, None)
+    }
+
+    fn start(
+        storage: Arc<dyn Storage>,
+        files: Arc<dyn JournalFiles>,
+        mut options: StoreOptions,
+        open_count: u32,
+        info: Fixed,
+        folder: Option<Folder>,
+    ) -> Result<Self> {
+        let engine = Arc::clone(&storage);
+        let observer = options.observer.take();
+        let started = (|| {
+            let path = folder.as_ref().map(Folder::journal_dir).unwrap_or_default();
+            let (core, report) =
+                log::replay::open(storage, files, &options, open_count, info.store_id, path)?;
+            core.observers.start(observer)?;
+            let (keeper, drain) = (Arc::clone(&core), Arc::clone(&core));
+            let threads = vec![
+                log::spawn("sessionlog-journal", move || keeper.keeper.run(&keeper))?,
+                log::spawn("sessionlog-drain", move || drain.drain.run(&drain))?,
+            ];
+            Ok((core, report, threads))
+        })();
+        let (core, report, threads) = match started {
+            Ok(started) => started,
+            Err(error) => return Err(close_after(engine.as_ref(), error)),
+        };
+        let opened = Opened { core, threads: Mutex::new(threads), folder: Mutex::new(folder), info, report };
+        Ok(Self { handle: Handle(Arc::new(opened)) })
+    }
+
+    fn core(&self) -> &Core {
+        self.handle.core()
+    }
+
+    /// Creates a session.
+    ///
+    /// # Durability
+    /// Survives `kill -9` and a power cut when it returns.
+    /// # Cost
+    /// One journal frame and a share of one sync.
+    /// # Errors
+    /// [`Error::SessionExists`]: an id is never overwritten. [`Error::MetaTooLarge`]. As
+    /// [`Session::append_batch`], where they apply.
+    pub fn create(&self, new: NewSession) -> Result<Session> {
+        create(&self.handle, new, None)
+    }
+
+    /// Returns the session with this id.
+    ///
+    /// # Errors
+    /// [`Error::SessionNotFound`]; nothing is created.
+    pub fn session(&self, id: &SessionId) -> Result<Session> {
+        let core = self.core();
+        if core.health.is_closed() {
+            return Err(Error::Closed);
+        }
+        let state = core.catalog.by_id(id, core.storage.as_ref())?;
+        match state.filter(|state| state.lock().created.is_some()) {
+            Some(state) => Ok(Session::new(self.handle.clone(), state)),
+            None => Err(Error::SessionNotFound { session: id.clone() }),
+        }
+    }
+
+    /// Forks the session `parent`: the new one shares its first `at` events and goes on by itself.
+    ///
+    /// # Errors
+    /// As [`Session::fork`] and [`create`](Self::create).
+    pub fn fork(&self, parent: &SessionId, at: Seq, new: NewSession) -> Result<Session> {
+        let parent = self.session(parent)?;
+        fork(&self.handle, parent.state(), at, new)
+    }
+
+    /// Returns all sessions, the one with the latest last event first.
+    ///
+    /// # Cost
+    /// Two reads of small values for each session, as they are asked for; no event is decoded. What changes meanwhile
+    /// may show or not.
+    /// # Errors
+    /// [`Error::Closed`]. Errors of reading are items.
+    pub fn list(&self) -> Result<Sessions> {
+        if self.core().health.is_closed() {
+            return Err(Error::Closed);
+        }
+        Ok(Sessions::new(self.handle.clone()))
+    }
+
+    /// Makes everything durable that was appended.
+    ///
+    /// # Errors
+    /// [`Error::Failed`]: also when an earlier sync in the background failed.
+    pub fn flush(&self) -> Result<()> {
+        let core = self.core();
+        core.health.check()?;
+        core.journal.sync(&core.health).map_err(|error| core.fail(error))
+    }
+
+    /// Moves everything that was appended into blocks now, instead of in the background.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`]: nothing was moved, nothing is lost. [`Error::Failed`].
+    pub fn drain(&self) -> Result<()> {
+        self.flush()?;
+        self.core().drain.wait(self.core())
+    }
+
+    /// Closes the store: what was appended is durable and drained, so that the next open has nothing to replay.
+    ///
+    /// Appends that are under way are finished; later calls through any handle give [`Error::Closed`]. A second call
+    /// does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] or [`Error::DiskFull`]: what was acknowledged is in the journal and the next open replays it.
+    /// The store is closed all the same.
+    pub fn close(&self) -> Result<()> {
+        self.core().observers.refuse_own_thread()?;
+        self.handle.0.close()
+    }
+
+    /// Reads all events of all sessions and checks checksums, seqs and running hashes.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. What is found is in the report, not an error.
+    pub fn check(&self) -> Result<CheckReport> {
+        CheckReport::of(self)
+    }
+
+    /// Returns what the store is and takes.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Io`].
+    pub fn info(&self) -> Result<StoreInfo> {
+        let core = self.core();
+        let fixed = &self.handle.0.info;
+        Ok(StoreInfo {
+            path: fixed.path.clone(),
+            store_id: uuid::Uuid::from_bytes(fixed.store_id).to_string(),
+            format: u32::from(format::FORMAT_VERSION),
+            durability: fixed.durability.to_owned(),
+            engine: fixed.engine.clone(),
+            engine_bytes: core.storage.size_on_disk()?,
+            journal_bytes: core.journal.bytes(),
+            tail_bytes: core.room.used(),
+        })
+    }
+
+    /// Returns what opening found and did.
+    pub fn open_report(&self) -> &OpenReport {
+        &self.handle.0.report
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Handle {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+}
+
+impl Opened {
+    fn close(&self) -> Result<()> {
+        let core = &self.core;
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        if threads.is_empty() {
+            return Ok(());
+        }
+        let path = self.info.path.as_deref();
+        core.health.close();
+        core.wake_all();
+        core.committer.settle(core);
+        core.keeper.stop();
+        core.drain.stop();
+        for thread in threads {
+            // A thread that panicked has failed the store already.
+            let _ = thread.join();
+        }
+        core.observers.stop();
+        let mut outcome = core.drain.finish(core);
+        if let (Err(Error::DiskFull { .. }), Some(path)) = (&outcome, path)
+            && Reserve::release(path).unwrap_or(false)
+        {
+            outcome = core.drain.finish(core);
+        }
+        let closed = core.storage.close();
+        // The lock goes last: the next open finds everything let go.
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        core.wake_all();
+        outcome.and(closed)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // Who wants to know calls `close`.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened")
+            .field("info", &self.info)
+            .field("health", &self.core.health)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lets go of the engine when opening goes no further, so that the folder can be opened again at once.
+fn close_after(storage: &dyn Storage, error: Error) -> Error {
+    // The first error is what the caller has to know.
+    let _ = storage.close();
+    error
+}
+
+/// Frees the reserve when the disk is too full to open the engine on it.
+fn make_room(folder: &Folder, files: &FolderJournalFiles) -> Result<()> {
+    let free = files.free_bytes().map_err(|source| Error::Io {
+        action: "read the free space of",
+        path: folder.path().to_owned(),
+        source,
+    })?;
+    if free < RESERVE_BYTES {
+        Reserve::release(folder.path())?;
+    }
+    Ok(())
+}
+
+/// Creates a fork of `parent`.
+pub(crate) fn fork(handle: &Handle, parent: &Arc<SessionState>, at: Seq, new: NewSession) -> Result<Session> {
+    create(handle, new, Some((parent, at.get())))
+}
+
+fn create(handle: &Handle, new: NewSession, parent: Option<(&Arc<SessionState>, u64)>) -> Result<Session> {
+    let core = handle.core();
+    core.health.check()?;
+    core.observers.refuse_own_thread()?;
+    let key = StorageKey::mint();
+    let mut meta = parent.map(|(parent, _)| parent.header.meta.clone()).unwrap_or_default();
+    meta.extend(new.meta);
+    let bytes = meta.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > MAX_META_BYTES {
+        return Err(Error::MetaTooLarge { bytes, max_bytes: MAX_META_BYTES });
+    }
+    let header = NewHeader {
+        id: new.id.unwrap_or_else(|| key.to_id()),
+        key,
+        created: Timestamp::now(),
+        parent: parent.map(|(parent, prefix_len)| (parent.key(), prefix_len)),
+        meta,
+    };
+    // Checked and queued under one lock: nobody takes the id in between.
+    let (state, ticket) = {
+        let mut used = core.catalog.lock();
+        if used.by_id(&header.id, core.storage.as_ref())?.is_some() {
+            return Err(Error::SessionExists { session: header.id });
+        }
+        if let Some((parent, prefix_len)) = parent {
+            let len = core.visible(parent);
+            if prefix_len > len {
+                return Err(Error::ForkBeyondEnd { parent: parent.header.id.clone(), prefix_len, len });
+            }
+        }
+        let state = SessionState::new(header);
+        let work = Work::Create { session: Arc::clone(&state) };
+        let ticket = core.committer.enqueue(Request { work, sync: true })?;
+        used.add(&state);
+        (state, ticket)
+    };
+    core.committer.wait(ticket, core)?;
+    Ok(Session::new(handle.clone(), state))
+}

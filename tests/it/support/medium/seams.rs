@@ -134,8 +134,8 @@ impl Engine {
     }
 
     fn fail(&self, error: io::Error) -> Error {
-        let cause = self.failed.get_or_init(|| Arc::new(engine_error(error)));
-        Error::Failed { cause: Arc::clone(cause) }
+        self.failed.get_or_init(|| Arc::new(engine_error(io::Error::other(error.to_string()))));
+        engine_error(error)
     }
 
     fn write(&self, step: Step, map: Map, changes: Vec<Change>) -> Result<()> {

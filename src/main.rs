@@ -1,2 +1,7 @@
-//! Stand-in until the command line is merged.
-fn main() {}
+//! The command `sessionlog`: a thin layer over the library's public items.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

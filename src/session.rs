@@ -101,7 +101,6 @@ impl Session {
     ///
     /// # Cost
     /// Constant.
-    #[expect(clippy::len_without_is_empty, reason = "`is_empty` is below")]
     pub fn len(&self) -> u64 {
         self.core().visible(&self.state)
     }

@@ -131,7 +131,7 @@ impl Store {
         folder.remove_leftovers()?;
         // An engine needs room to open: the reserve is for that, and comes back when there is some.
         let files = FolderJournalFiles::open(&folder.journal_dir())?;
-        make_room(&folder, &files)?;
+        make_room(&folder, &files, options.tail_bytes)?;
         let storage = SledStorage::open(&folder.engine_dir(), options.cache_bytes)?;
         let durability = storage.durability();
         let storage: Arc<dyn Storage> = Arc::new(storage);
@@ -352,7 +352,7 @@ impl Opened {
         let path = self.info.path.as_deref();
         core.health.close();
         core.wake_all();
-        core.committer.settle(core);
+        core.committer.close(core);
         core.keeper.stop();
         core.drain.stop();
         for thread in threads {
@@ -397,14 +397,14 @@ fn close_after(storage: &dyn Storage, error: Error) -> Error {
     error
 }
 
-/// Frees the reserve when the disk is too full to open the engine on it.
-fn make_room(folder: &Folder, files: &FolderJournalFiles) -> Result<()> {
+/// Frees the reserve when the disk may be too full to open the engine and to drain what the journal holds.
+fn make_room(folder: &Folder, files: &FolderJournalFiles, tail_bytes: u64) -> Result<()> {
     let free = files.free_bytes().map_err(|source| Error::Io {
         action: "read the free space of",
         path: folder.path().to_owned(),
         source,
     })?;
-    if free < RESERVE_BYTES {
+    if free < tail_bytes.saturating_add(RESERVE_BYTES) {
         Reserve::release(folder.path())?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::JsonText;
+use super::names::Field;
 use super::scan::{Fault, Scanner};
 use crate::error::{EventError, EventFault};
 
@@ -31,7 +32,7 @@ impl Content {
     pub fn parts(parts: JsonText) -> Result<Self, EventError> {
         match check_parts(parts.as_str()) {
             Ok(()) => Ok(Self(parts)),
-            Err(fault) => Err(fault.into()),
+            Err(fault) => Err(EventError::new(fault.fault).field(Field::Content.text())),
         }
     }
 

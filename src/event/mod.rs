@@ -9,7 +9,7 @@ mod new;
 mod scan;
 mod surface_op;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod validate;
 mod wire;
 
@@ -228,6 +228,7 @@ impl NewEvent {
     }
 
     /// The event that it becomes when it is given `seq`.
+    #[cfg(test)]
     pub(crate) fn into_event(self, seq: Seq, now: Timestamp) -> Event {
         let Self { expected_seq: _, timestamp, kind, extra, surface_op, source_event_seqs } = self;
         Event { seq, timestamp: timestamp.unwrap_or(now), kind, extra, surface_op, source_event_seqs }

@@ -2,6 +2,11 @@
 //!
 //! One pass, no recursion: nesting costs a bit a level. It knows JSON, not events.
 
+mod nesting;
+mod token;
+
+use nesting::Nesting;
+
 use crate::error::{EventError, EventFault};
 
 /// What is wrong, and where: an offset in the scanned text, from 0.
@@ -271,113 +276,6 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes a string, from its opening quote on; gives its spelling without quotes.
-    fn string(&mut self) -> Result<&'a str, Fault> {
-        self.at += 1;
-        let start = self.at;
-        loop {
-            self.at = plain_end(self.text.as_bytes(), self.at);
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => self.escape()?,
-                _ => return Err(self.not_json("a control character in a string")),
-            }
-        }
-        let spelling = self.slice(start, self.at);
-        self.at += 1;
-        Ok(spelling)
-    }
-
-    #[cold]
-    fn escape(&mut self) -> Result<(), Fault> {
-        let start = self.at;
-        self.at += 1;
-        match self.peek() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
-            Some(b'u') => {
-                let unit = self.hex()?;
-                let lone = || Fault::new(start, EventFault::LoneSurrogate);
-                match unit {
-                    0xD800..=0xDBFF => {
-                        for byte in *b"\\u" {
-                            match self.peek() {
-                                None => return Err(self.not_json("")),
-                                Some(found) if found != byte => return Err(lone()),
-                                Some(_) if byte == b'\\' => self.at += 1,
-                                Some(_) => {}
-                            }
-                        }
-                        if !(0xDC00..=0xDFFF).contains(&self.hex()?) {
-                            return Err(lone());
-                        }
-                    }
-                    0xDC00..=0xDFFF => return Err(lone()),
-                    _ => {}
-                }
-            }
-            _ => return Err(self.not_json("no such escape")),
-        }
-        Ok(())
-    }
-
-    /// Takes the `u` of an escape and its four digits.
-    fn hex(&mut self) -> Result<u32, Fault> {
-        self.at += 1;
-        let mut unit = 0;
-        for _ in 0..4 {
-            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(16)) else {
-                return Err(self.not_json("four hexadecimal digits expected"));
-            };
-            unit = unit * 16 + digit;
-            self.at += 1;
-        }
-        Ok(unit)
-    }
-
-    fn number(&mut self) -> Result<(), Fault> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-            if let Some(b'0'..=b'9') = self.peek() {
-                return Err(self.not_json("a number with a leading zero"));
-            }
-        } else {
-            self.digits()?;
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.peek() {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), Fault> {
-        let start = self.at;
-        while let Some(b'0'..=b'9') = self.peek() {
-            self.at += 1;
-        }
-        if self.at == start { Err(self.not_json("a digit expected")) } else { Ok(()) }
-    }
-
-    fn literal(&mut self, literal: &str) -> Result<(), Fault> {
-        for byte in literal.bytes() {
-            if self.peek() != Some(byte) {
-                return Err(self.not_json("a value expected"));
-            }
-            self.at += 1;
-        }
-        Ok(())
-    }
-
     /// Offsets always stand at the ASCII bytes of tokens, so the slice is there.
     fn slice(&self, start: usize, end: usize) -> &'a str {
         self.text.get(start..end).unwrap_or_default()
@@ -389,65 +287,4 @@ impl<'a> Scanner<'a> {
         let reason = if self.peek().is_none() { "the text ends too early" } else { reason };
         Fault::new(self.at, EventFault::NotJson { reason: reason.to_owned() })
     }
-}
-
-/// What is open around a value, one bit a level: objects are 1, arrays 0.
-#[derive(Debug, Default)]
-struct Nesting {
-    depth: usize,
-    /// The innermost levels, the last one in the lowest bit.
-    bits: u64,
-    /// Full words of levels further out.
-    outer: Vec<u64>,
-}
-
-impl Nesting {
-    fn push(&mut self, object: bool) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.outer.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u64::from(object);
-        self.depth += 1;
-    }
-
-    fn pop(&mut self) {
-        self.bits >>= 1;
-        self.depth -= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.bits = self.outer.pop().unwrap_or_default();
-        }
-    }
-
-    /// Whether the innermost level is an object; `None` outside of all.
-    fn top(&self) -> Option<bool> {
-        (self.depth > 0).then_some(self.bits & 1 == 1)
-    }
-}
-
-/// The first byte from `at` on that a string cannot hold as it is: a quote, a backslash, a control character, or the end.
-fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    // Eight bytes at a time. A borrow can mark a byte wrongly only above one that is marked rightly, so the lowest mark
-    // is right.
-    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        let marks = (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | (word.wrapping_sub(ONES * 0x20) & !word);
-        let marks = marks & TOPS;
-        if marks != 0 {
-            return at + marks.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while let Some(byte) = bytes.get(at) {
-        if matches!(byte, b'"' | b'\\' | 0..0x20) {
-            break;
-        }
-        at += 1;
-    }
-    at
 }

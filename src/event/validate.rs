@@ -29,6 +29,9 @@ impl NewEvent {
             no_surface(Field::SurfaceOp, self.surface_op.as_ref())?;
             no_surface(Field::SourceEventSeqs, self.source_event_seqs.as_ref())?;
         }
+        if self.extra.is_empty() {
+            return Ok(());
+        }
         let mut seen = SeenNames::default();
         for (name, _) in &self.extra {
             let name = name.to_str();

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::core::Core;
 use super::journal::{Refusal, WriteError};
@@ -57,10 +57,12 @@ struct State {
     queue: VecDeque<Request>,
     queued: u64,
     done: u64,
-    leading_since: Option<Instant>,
+    leading: bool,
     last_group: usize,
     /// The length of the queue that a waiting leader hopes for; 0 when none waits.
     gathering: usize,
+    /// Set when the store is being closed: what is queued is done, nothing more is taken.
+    closed: bool,
     /// Set while a leader takes back what it had to refuse.
     refusing: Option<Refusal>,
     /// What was refused, until its owner asks.
@@ -75,6 +77,9 @@ impl Committer {
     /// Queues a request. The caller holds the lock that gives its place: the session's, or the catalog's.
     pub(crate) fn enqueue(&self, request: Request) -> Result<u64> {
         let mut state = self.lock();
+        if state.closed {
+            return Err(Error::Closed);
+        }
         if let Some(refusal) = &state.refusing {
             return Err(refusal.to_error());
         }
@@ -99,17 +104,17 @@ impl Committer {
             if core.health.is_failed() {
                 core.health.check()?;
             }
-            match state.leading_since {
-                None => state = self.lead(state, core)?,
-                Some(since) => {
-                    let limit = core.watchdog;
-                    state = self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0;
-                    // Who waits is the watchdog: a leader stuck in the kernel cannot be one.
-                    if state.leading_since == Some(since) && since.elapsed() >= limit {
-                        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                        drop(state);
-                        return Err(core.fail(Error::TimedOut { action: "a write to the journal", limit_ms }));
-                    }
+            match state.leading {
+                false => state = self.lead(state, core)?,
+                // Who waits is the watchdog: a leader stuck in the kernel cannot be one.
+                true if core.journal.is_stuck(core.watchdog) => {
+                    let limit_ms = u64::try_from(core.watchdog.as_millis()).unwrap_or(u64::MAX);
+                    drop(state);
+                    return Err(core.fail(Error::TimedOut { action: "a write to the journal", limit_ms }));
+                }
+                true => {
+                    let woken = self.changed.wait_timeout(state, core.watchdog / 4);
+                    state = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
@@ -121,17 +126,18 @@ impl Committer {
         self.changed.notify_all();
     }
 
-    /// Waits until no leader is at work and the queue is empty, or the store has failed.
-    pub(crate) fn settle(&self, core: &Core) {
+    /// Takes nothing more, and waits until what was queued is done or the store has failed.
+    pub(crate) fn close(&self, core: &Core) {
         let mut state = self.lock();
-        while !core.health.is_failed() && (state.leading_since.is_some() || !state.queue.is_empty()) {
+        state.closed = true;
+        while !core.health.is_failed() && (state.leading || state.done < state.queued) {
             state = self.changed.wait_timeout(state, GATHER * 100).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Does one group.
     fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>, core: &Core) -> Result<MutexGuard<'a, State>> {
-        state.leading_since = Some(Instant::now());
+        state.leading = true;
         if state.last_group > 1 && state.queue.len() < state.last_group {
             state.gathering = state.last_group;
             state = self.arrived.wait_timeout(state, GATHER).unwrap_or_else(PoisonError::into_inner).0;
@@ -147,7 +153,7 @@ impl Committer {
             Ok(()) => {
                 let mut state = self.lock();
                 state.done += group.len() as u64;
-                state.leading_since = None;
+                state.leading = false;
                 if state.queued > state.done || group.len() > 1 {
                     self.changed.notify_all();
                 }
@@ -156,7 +162,7 @@ impl Committer {
             Err(WriteError::Refused(refusal)) => Ok(self.refuse(group, refusal, core)),
             Err(WriteError::Failed(error)) => {
                 let error = core.fail(error);
-                self.lock().leading_since = None;
+                self.lock().leading = false;
                 self.changed.notify_all();
                 Err(error)
             }
@@ -171,7 +177,10 @@ impl Committer {
         drop(state);
         for request in &victims {
             match &request.work {
-                Work::Run { session, .. } => session.lock().in_flight.clear(),
+                Work::Run { session, .. } => {
+                    let taken_back: u64 = session.lock().in_flight.drain(..).map(|run| run.cost).sum();
+                    core.room.give(taken_back);
+                }
                 Work::Create { session } => core.catalog.lock().remove(session),
                 Work::Seal => {}
             }
@@ -182,7 +191,7 @@ impl Committer {
         }
         state.done = state.queued;
         state.refusing = None;
-        state.leading_since = None;
+        state.leading = false;
         self.changed.notify_all();
         state
     }

@@ -38,11 +38,13 @@ impl Health {
 
     /// Keeps the first failure and returns what callers get.
     pub(crate) fn fail(&self, error: Error) -> Error {
-        // A failure that only repeats the first one is not wrapped again.
-        if matches!(error, Error::Failed { .. } | Error::Closed) {
-            return error;
-        }
-        let cause = Arc::clone(self.failure.get_or_init(|| Arc::new(error)));
+        // What the engine reports as its own earlier failure is not wrapped again.
+        let first = match error {
+            Error::Failed { cause } => cause,
+            Error::Closed => return Error::Closed,
+            error => Arc::new(error),
+        };
+        let cause = Arc::clone(self.failure.get_or_init(|| first));
         Error::Failed { cause }
     }
 

@@ -9,6 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::commit::{Request, Work};
 use super::health::Health;
@@ -44,6 +45,29 @@ pub(crate) struct Journal {
     position: Mutex<Position>,
     durable: AtomicU64,
     published: AtomicU64,
+    writing: Busy,
+    in_sync: Busy,
+}
+
+/// Since when an operation is under way, for the watchdog.
+#[derive(Debug, Default)]
+struct Busy(Mutex<Option<Instant>>);
+
+impl Busy {
+    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.set(Some(Instant::now()));
+        let done = work();
+        self.set(None);
+        done
+    }
+
+    fn set(&self, since: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    fn longer_than(&self, limit: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|since| since.elapsed() >= limit)
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +152,8 @@ impl Journal {
             position: Mutex::new(Position { file: None, written: before }),
             durable: AtomicU64::new(before),
             published: AtomicU64::new(before),
+            writing: Busy::default(),
+            in_sync: Busy::default(),
         }
     }
 
@@ -177,17 +203,16 @@ impl Journal {
         frame.finish();
         let bytes = frame.into_buffer();
         let len = bytes.len() as u64;
-        if !writer.current.as_ref().is_some_and(|segment| segment.bytes - segment.used >= len) {
-            if let Err(error) = self.next_segment(writer, len, health) {
-                writer.buffer = bytes;
-                return Err(error);
-            }
+        let full = writer.current.as_ref().is_none_or(|segment| segment.bytes - segment.used < len);
+        if full && let Err(error) = self.next_segment(writer, len, health) {
+            writer.buffer = bytes;
+            return Err(error);
         }
         let commit = writer.next_commit;
         let Some(segment) = writer.current.as_mut() else {
             return Err(WriteError::Failed(Error::Closed));
         };
-        if let Err(source) = segment.file.write_at(&bytes, segment.used) {
+        if let Err(source) = self.writing.during(|| segment.file.write_at(&bytes, segment.used)) {
             return Err(WriteError::Failed(self.io("write", &segment.name, source)));
         }
         segment.used += len;
@@ -286,7 +311,7 @@ impl Journal {
     pub(crate) fn sync(&self, health: &Health) -> Result<()> {
         let _one_at_a_time = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if health.is_failed() {
-            health.check()?;
+            return Err(health.failure());
         }
         let (file, written) = {
             let position = self.position();
@@ -296,10 +321,21 @@ impl Journal {
             return Ok(());
         }
         if let Some(file) = file {
-            file.sync().map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
+            self.in_sync
+                .during(|| file.sync())
+                .map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
+        }
+        // Too late when the watchdog has failed the store meanwhile: readers were told where the end is.
+        if health.is_failed() {
+            return Err(health.failure());
         }
         self.durable.fetch_max(written, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Whether a write or a sync has been under way for `limit` or longer.
+    pub(crate) fn is_stuck(&self, limit: Duration) -> bool {
+        self.writing.longer_than(limit) || self.in_sync.longer_than(limit)
     }
 
     /// Lets segments be overwritten whose frames are all drained.

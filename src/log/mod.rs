@@ -9,6 +9,7 @@ pub(crate) mod core;
 pub(crate) mod drain;
 pub(crate) mod follow;
 pub(crate) mod health;
+pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod keeper;
 pub(crate) mod lineage;

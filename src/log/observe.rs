@@ -13,9 +13,12 @@ use crate::options::Observer;
 /// Runs that may wait for the observer.
 const QUEUE_RUNS: usize = 1_024;
 
+/// A published run and its session.
+type Heard = (Arc<SessionState>, Arc<Run>);
+
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
-    queue: Mutex<Option<SyncSender<(Arc<SessionState>, Arc<Run>)>>>,
+    queue: Mutex<Option<SyncSender<Heard>>>,
     thread: OnceLock<ThreadId>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
@@ -63,7 +66,7 @@ impl Observers {
     }
 }
 
-fn listen(mut observer: Observer, queue: &Receiver<(Arc<SessionState>, Arc<Run>)>) {
+fn listen(mut observer: Observer, queue: &Receiver<Heard>) {
     let mut events = Vec::new();
     while let Ok((session, run)) = queue.recv() {
         events.clear();

@@ -1,12 +1,13 @@
 //! One pass of the drain: what goes into blocks and records, and in which order it is computed.
 
-use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::core::Core;
+use super::history::{History, last_block};
 use super::tail::{SessionState, Stored, TailRun};
-use crate::error::{Corruption, Error, Result};
+use crate::error::{Error, Result};
 use crate::event::{Event, write_line};
 use crate::format::{
     self, Drained, Hash, PackContext, Packer, Scratch, Sections, SessionHeader, Summary, WriteNumbers,
@@ -16,6 +17,8 @@ use crate::storage::{Map, Storage};
 
 /// Values inserted between two flushes: the engine then writes its pages about once.
 const FLUSH_VALUES: usize = 64;
+/// Values that may wait to be written: about two flushes.
+const QUEUED_WRITES: usize = 2 * FLUSH_VALUES;
 /// Events decoded at a time.
 const DECODED_AHEAD: u32 = 1_024;
 /// Removals in one batch.
@@ -47,10 +50,7 @@ pub(crate) struct Pass<'a> {
     writer: &'a mut Writer,
     through: u64,
     jobs: Vec<Job<'a>>,
-    /// Running hashes inside sessions of this pass that their forks in this pass begin with.
-    points: HashMap<StorageKey, BTreeSet<u64>>,
-    hashes: HashMap<(StorageKey, u64), Hash>,
-    unflushed: usize,
+    history: History<'a>,
 }
 
 /// What a pass does with one session.
@@ -75,73 +75,57 @@ impl<'a> Pass<'a> {
         let mut jobs: Vec<_> = sessions.iter().map(|session| Job::new(session, through)).collect();
         // A parent was created before its forks, so its hashes are known when they are wanted.
         jobs.sort_by_key(|job| job.created.unwrap_or(0));
-        let mut pass = Self {
-            core,
-            writer,
-            through,
-            jobs,
-            points: HashMap::new(),
-            hashes: HashMap::new(),
-            unflushed: 0,
-        };
-        pass.find_points()?;
-        Ok(pass)
+        let mut history = History::new(core);
+        for job in jobs.iter().filter(|job| job.created.is_some()) {
+            history.expect(job.session)?;
+        }
+        Ok(Self { core, writer, through, jobs, history })
     }
 
-    /// Notes which hashes inside undrained events forks will want.
-    fn find_points(&mut self) -> Result<()> {
-        for job in self.jobs.iter().filter(|job| job.created.is_some()) {
-            match self.owner(job.session) {
-                Ok(Some((owner, at))) if at > owner.header.prefix_len() => {
-                    self.points.entry(owner.key()).or_default().insert(at);
-                }
-                // A damaged parent is met again, and dealt with, where the hash is wanted.
-                Ok(_) | Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => {}
-                Err(error) => return Err(error),
-            }
+    /// Step 1: blocks and parts, durable when it returns. One thread hashes and packs while this one writes: each has
+    /// about half of the work.
+    pub(crate) fn blocks(&mut self) -> Result<()> {
+        let storage = Arc::clone(&self.core.storage);
+        let (sender, writes) = sync_channel(QUEUED_WRITES);
+        std::thread::scope(|scope| {
+            let packing = std::thread::Builder::new()
+                .name("sessionlog-pack".to_owned())
+                .spawn_scoped(scope, || self.pack(&Writes(sender)))
+                .map_err(|source| Error::Io {
+                    action: "start a thread for",
+                    path: "packing".into(),
+                    source,
+                })?;
+            let written = write(storage.as_ref(), writes);
+            let packed = packing.join().unwrap_or_else(|_| Err(Error::Storage("packing panicked".into())));
+            // When writing fails, packing stops: for want of a reader.
+            written.and(packed)
+        })?;
+        storage.flush()
+    }
+
+    fn pack(&mut self, writes: &Writes) -> Result<()> {
+        let mut jobs = std::mem::take(&mut self.jobs);
+        for job in &mut jobs {
+            self.session(job, writes)?;
         }
+        self.jobs = jobs;
         Ok(())
     }
 
-    /// The ancestor in whose own events, or at whose own beginning, a fork's prefix ends; and the prefix length. `None`
-    /// where no event is shared.
-    fn owner(&self, fork: &SessionState) -> Result<Option<(Arc<SessionState>, u64)>> {
-        let Some((mut key, at)) = fork.header.parent.filter(|(_, at)| *at > 0) else { return Ok(None) };
-        loop {
-            let Some(session) = self.core.catalog.by_key(key, self.core.storage.as_ref())? else {
-                return Err(fork.corrupt(at - 1, Corruption::MissingParent { parent: key.to_string() }));
-            };
-            match session.header.parent {
-                Some((parent, prefix_len)) if at < prefix_len => key = parent,
-                _ => return Ok(Some((session, at))),
-            }
-        }
-    }
-
-    /// Step 1: blocks and parts, durable when it returns.
-    pub(crate) fn blocks(&mut self) -> Result<()> {
-        let mut jobs = std::mem::take(&mut self.jobs);
-        for job in &mut jobs {
-            self.session(job)?;
-        }
-        self.jobs = jobs;
-        self.core.storage.flush()
-    }
-
-    fn session(&mut self, job: &mut Job<'_>) -> Result<()> {
+    fn session(&mut self, job: &mut Job<'_>, writes: &Writes) -> Result<()> {
         let key = job.session.key();
         if job.created.is_some() {
-            job.prefix_hash = self.prefix_hash(job.session)?;
-            self.hashes.insert((key, job.before.len), job.prefix_hash);
+            job.prefix_hash = self.history.prefix_hash(job.session)?;
+            self.history.note(job.session, job.before.len, job.prefix_hash);
         }
         let mut hash = job.before.hash.unwrap_or(job.prefix_hash);
         let mut updated = job.before.updated;
         let mut next = job.before.len;
         if !job.runs.is_empty() {
-            self.remove_leftovers(key, next)?;
+            self.remove_leftovers(key, next, writes)?;
             let mut packer = self.packer(job, hash);
-            let points = self.points.remove(&key).unwrap_or_default();
-            let mut values = Vec::new();
+            let awaited = self.history.awaited(job.session);
             for run in &job.runs {
                 let view = run.run.view();
                 let mut skip = 0;
@@ -155,43 +139,26 @@ impl<'a> Pass<'a> {
                         write_line(event.seq, &event.parts(), line);
                         hash = hash.next(line);
                         packer.push(&event.parts(), hash, context, &mut |key, value| {
-                            values.push((key, value));
-                            Ok::<_, Error>(())
+                            writes.send(Write::Insert(key, value))
                         })?;
                         next = event.seq.get() + 1;
                         updated = event.timestamp;
-                        if points.contains(&next) {
-                            self.hashes.insert((key, next), hash);
+                        if awaited.contains(&next) {
+                            self.history.note(job.session, next, hash);
                         }
                     }
                     skip += take;
-                    self.insert(&mut values)?;
                 }
             }
-            packer.finish(&mut self.writer.context, &mut |key, value| {
-                values.push((key, value));
-                Ok::<_, Error>(())
-            })?;
-            self.insert(&mut values)?;
+            packer
+                .finish(&mut self.writer.context, &mut |key, value| writes.send(Write::Insert(key, value)))?;
         }
         job.after = Some(Summary { len: next, updated, hash });
         Ok(())
     }
 
-    fn insert(&mut self, values: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<()> {
-        for (key, value) in values.drain(..) {
-            self.core.storage.insert(Map::Events, &key, &value)?;
-            self.unflushed += 1;
-            if self.unflushed >= FLUSH_VALUES {
-                self.core.storage.flush()?;
-                self.unflushed = 0;
-            }
-        }
-        Ok(())
-    }
-
     /// Removes what a pass that did not finish left behind the session's end.
-    fn remove_leftovers(&self, key: StorageKey, len: u64) -> Result<()> {
+    fn remove_leftovers(&self, key: StorageKey, len: u64, writes: &Writes) -> Result<()> {
         let from = format::block_key(key, len);
         let to = format::part_key(key, u64::MAX, u32::MAX);
         let mut found =
@@ -199,7 +166,7 @@ impl<'a> Pass<'a> {
         while found.peek().is_some() {
             let batch: Result<Vec<_>> =
                 found.by_ref().take(REMOVED_AT_ONCE).map(|entry| entry.map(|(key, _)| (key, None))).collect();
-            self.core.storage.apply(Map::Events, &batch?)?;
+            writes.send(Write::Remove(batch?))?;
         }
         Ok(())
     }
@@ -226,72 +193,15 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The running hash that a session begins with.
-    fn prefix_hash(&mut self, session: &SessionState) -> Result<Hash> {
-        let hash = match self.owner(session) {
-            Ok(None) => Ok(Hash::START),
-            Ok(Some((owner, at))) => match self.hashes.get(&(owner.key(), at)) {
-                Some(hash) => Ok(*hash),
-                None => self.stored_hash(&owner, at),
-            },
-            Err(error) => Err(error),
-        };
-        match hash {
-            Ok(hash) => Ok(hash),
-            // The parent is damaged: its reads say so, and a hash that is nobody's lets a check say it, too.
-            Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(Hash::UNKNOWN),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The running hash behind the first `at` events, which `owner` holds the last of in its blocks.
-    fn stored_hash(&mut self, owner: &SessionState, at: u64) -> Result<Hash> {
-        let stored = owner.lock().stored;
-        if let Some(hash) = stored.hash.filter(|_| stored.len == at) {
-            return Ok(hash);
-        }
-        let storage = self.core.storage.as_ref();
-        let key = owner.key();
-        if at == owner.header.prefix_len() {
-            return stored_prefix_hash(storage, owner);
-        }
-        let missing = || owner.corrupt(at - 1, Corruption::Gap { expected: at - 1, found: None });
-        let (found, value) = last_block(storage, key, at).ok_or_else(missing)??;
-        let first = format::parse_event_key(&found).map(|at| at.seq).ok_or_else(missing)?;
-        let view = format::open_block(key, first, &value).map_err(|e| e.at(owner.place(first)))?;
-        if view.header().end() == at {
-            return Ok(view.header().hash_after);
-        }
-        // Inside a block: from the hash before it on.
-        let mut hash = if first == owner.header.prefix_len() {
-            stored_prefix_hash(storage, owner)?
-        } else {
-            let (found, value) = last_block(storage, key, first).ok_or_else(missing)??;
-            let first = format::parse_event_key(&found).map(|at| at.seq).ok_or_else(missing)?;
-            let before = format::open_block(key, first, &value).map_err(|e| e.at(owner.place(first)))?;
-            before.header().hash_after
-        };
-        let Writer { scratch, line, events, .. } = &mut *self.writer;
-        let take = u32::try_from(at - first).unwrap_or(u32::MAX);
-        events.clear();
-        view.decode(scratch, 0, take, Sections::All, events).map_err(|e| e.at(owner.place(first)))?;
-        for event in events.iter() {
-            line.clear();
-            write_line(event.seq, &event.parts(), line);
-            hash = hash.next(line);
-        }
-        Ok(hash)
-    }
-
     /// Step 2: everything else, in one batch with the mark; durable when it returns. Returns what is stored now.
-    pub(crate) fn records(mut self) -> Result<Vec<(&'a Arc<SessionState>, Stored)>> {
+    pub(crate) fn records(mut self) -> Result<Vec<(Arc<SessionState>, Stored)>> {
         let mut changes = Vec::new();
         let mut done = Vec::new();
         for job in std::mem::take(&mut self.jobs) {
             let Some(after) = job.after else { continue };
             self.job_records(&job, after, &mut changes);
             done.push((
-                job.session,
+                Arc::clone(job.session),
                 Stored { len: after.len, updated: after.updated, hash: Some(after.hash) },
             ));
         }
@@ -348,20 +258,36 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The running hash that a session begins with, as its stored header has it.
-fn stored_prefix_hash(storage: &dyn Storage, session: &SessionState) -> Result<Hash> {
-    let key = session.key();
-    let seq = session.header.prefix_len();
-    let value = storage.get(Map::Sessions, &format::header_key(key))?;
-    let value = value.ok_or_else(|| session.corrupt(seq, Corruption::Missing { what: "the header" }))?;
-    Ok(format::decode_header(key, &value).map_err(|error| error.at(session.place(seq)))?.prefix_hash)
+/// A change of the map of blocks.
+enum Write {
+    Insert(Vec<u8>, Vec<u8>),
+    Remove(Vec<(Vec<u8>, Option<Vec<u8>>)>),
 }
 
-/// The last block that starts before `end`; a part when a large event's head is missing.
-fn last_block(storage: &dyn Storage, key: StorageKey, end: u64) -> Option<Result<crate::storage::Entry>> {
-    let lowest = format::block_key(key, 0);
-    let highest = format::block_key(key, end.saturating_sub(1));
-    storage.range_reverse(Map::Events, Bound::Included(&lowest), Bound::Included(&highest)).next()
+/// The way from packing to writing.
+struct Writes(SyncSender<Write>);
+
+impl Writes {
+    fn send(&self, write: Write) -> Result<()> {
+        // Whoever writes has stopped with an error of its own, and that one counts.
+        self.0.send(write).map_err(|_| Error::Closed)
+    }
+}
+
+fn write(storage: &dyn Storage, writes: Receiver<Write>) -> Result<()> {
+    let mut unflushed = 0;
+    for write in writes {
+        match write {
+            Write::Insert(key, value) => storage.insert(Map::Events, &key, &value)?,
+            Write::Remove(changes) => storage.apply(Map::Events, &changes)?,
+        }
+        unflushed += 1;
+        if unflushed >= FLUSH_VALUES {
+            storage.flush()?;
+            unflushed = 0;
+        }
+    }
+    Ok(())
 }
 
 fn run_error(job: &Job<'_>, error: format::FormatError) -> Error {

@@ -139,7 +139,7 @@ impl Events {
             }
             let segment = segment.clone();
             let before = self.rest.clone();
-            let found = self.from_tail(&segment, wanted)? || self.from_block(&segment, wanted)?;
+            let found = self.take_from_tail(&segment, wanted)? || self.take_from_block(&segment, wanted)?;
             if found {
                 self.missed = None;
                 debug_assert_ne!(before, self.rest, "every round reads something");
@@ -159,7 +159,7 @@ impl Events {
     }
 
     /// Takes events from the run of the tail that holds `wanted`. Returns false when none does.
-    fn from_tail(&mut self, segment: &Segment, wanted: u64) -> Result<bool> {
+    fn take_from_tail(&mut self, segment: &Segment, wanted: u64) -> Result<bool> {
         let up_to = self.core.up_to();
         let run = {
             let tail = segment.session.lock();
@@ -188,7 +188,7 @@ impl Events {
     }
 
     /// Takes events from the block that holds `wanted`. Returns false when none does.
-    fn from_block(&mut self, segment: &Segment, wanted: u64) -> Result<bool> {
+    fn take_from_block(&mut self, segment: &Segment, wanted: u64) -> Result<bool> {
         let key = segment.session.key();
         let stored_len = segment.session.lock().stored.len;
         if wanted >= stored_len {

@@ -128,8 +128,4 @@ impl Room {
     pub(crate) fn used(&self) -> u64 {
         self.lock().used
     }
-
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.lock().waiting.is_empty()
-    }
 }

@@ -9,11 +9,11 @@
 //! snap.HEX      a page table           blobs/ values over 128 KiB: empty here
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::OFlags;
 
@@ -25,6 +25,7 @@ const SETTINGS: &str = "conf";
 const SNAPSHOT: &str = "snap.";
 const HALF_WRITTEN: &str = ".generating";
 const BLOBS: &str = "blobs";
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The engine's folder while the engine is open.
 #[derive(Debug)]
@@ -43,10 +44,8 @@ struct Weaker {
 }
 
 impl EngineFiles {
-    /// Makes the folder if it is missing, removes what a crash left, and sets the attribute: to be done before the
-    /// engine opens.
+    /// Removes what a crash left, and sets the attribute: to be done before the engine opens.
     pub(super) fn prepare(dir: &Path) -> Result<Self> {
-        files::create_folder(dir)?;
         files::restrict_path(dir, 0o700).map_err(files::at("set the mode of", dir))?;
         remove_leftovers(dir)?;
         // At every open and on what exists, too: copying a store drops it. The folder first, for what comes new.
@@ -169,8 +168,53 @@ fn folder_size(dir: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Whether somebody has the engine's data file locked.
-pub(super) fn in_use(dir: &Path) -> bool {
-    let Ok(file) = files::open(&dir.join(DATA), OFlags::RDONLY) else { return false };
-    matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))
+/// The right to an engine's folder: `flock` on the folder itself. Keeps this process from opening an engine twice,
+/// also while an earlier open that was given up is still under way; the engine's own lock comes too late for that.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    folder: File,
+}
+
+impl FolderLock {
+    /// Makes the folder if it is missing, and takes it; `None` when it did not come free within `patience`.
+    pub(super) fn acquire(dir: &Path, patience: Duration) -> Result<Option<Self>> {
+        files::create_folder(dir)?;
+        let folder = files::open(dir, OFlags::RDONLY | OFlags::DIRECTORY).map_err(files::at("open", dir))?;
+        let start = Instant::now();
+        loop {
+            match folder.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(files::at("lock", dir)(error)),
+                Err(TryLockError::WouldBlock) if start.elapsed() >= patience => return Ok(None),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            }
+        }
+        Ok(wait_until_free(dir, patience).then_some(Self { folder }))
+    }
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Not by closing alone: see `Lock`.
+        let _ = self.folder.unlock();
+    }
+}
+
+/// Waits until nobody has the engine's data file locked. Returns whether that came within `patience`.
+///
+/// A last write can hold the lock a moment longer than the engine lives, and than a killed process does.
+pub(super) fn wait_until_free(dir: &Path, patience: Duration) -> bool {
+    let start = Instant::now();
+    // A file that is missing or cannot be opened is not in use; opening it will say why.
+    while let Ok(file) = files::open(&dir.join(DATA), OFlags::RDONLY) {
+        if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let _ = file.unlock();
+            break;
+        }
+        if start.elapsed() >= patience {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    true
 }

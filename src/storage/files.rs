@@ -89,7 +89,7 @@ pub(super) fn sync_parent(path: &Path) -> Result<()> {
 
 /// Writes `len` real zero bytes: blocks that are allocated and written, so that overwriting them needs no metadata.
 pub(super) fn fill_with_zeros(file: &File, len: u64) -> io::Result<()> {
-    const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;
     let mut file = file;
     while left > 0 {

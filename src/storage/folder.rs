@@ -180,8 +180,11 @@ fn look(path: &Path) -> Result<Found> {
             lock::NAME if Lock::is_ours(&path).map_err(read)? => {}
             // Segments are made only when the description is there: a store that has lost its description is none
             // that was interrupted, and goes to `salvage`.
-            JOURNAL if files::names(&path).map_err(read)?.is_empty() => {}
-            JOURNAL => return refuse("it has a journal but no description"),
+            JOURNAL if path.is_dir() => {
+                if !files::names(&path).map_err(read)?.is_empty() {
+                    return refuse("it has a journal but no description");
+                }
+            }
             FIRST_ENGINE | description::NEW_NAME => {}
             _ => return refuse("it holds other things"),
         }

@@ -25,7 +25,15 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The right to a store, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is just starting has a copy of the file until it runs
+        // its program, and the next open in this process would find the lock held by this process.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -56,7 +64,7 @@ impl Lock {
             std::thread::sleep(PAUSE);
         }
         Holder::own().write(&file).map_err(files::at("write", &path))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// Returns whether the file `path` can be a lock of ours, so that locking it harms nobody.
@@ -205,9 +213,25 @@ mod tests {
         assert!(Lock::is_ours(&path).unwrap());
         drop(first);
         assert!(path.exists());
-        for _ in 0..200 {
-            drop(Lock::acquire(dir.path()).unwrap());
-        }
+    }
+
+    /// Opened and closed again and again while other threads start programs, which get copies of all files.
+    #[test]
+    fn children_keep_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    // A working folder makes it a real fork, with time before the program runs.
+                    Command::new("true").current_dir("/").status().unwrap();
+                }
+            });
+            for _ in 0..2_000 {
+                drop(Lock::acquire(dir.path()).unwrap());
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     /// A living process keeps its lock and is named at once; killed, its lock is free without a manual step.

@@ -8,6 +8,7 @@ mod disk;
 mod engine_files;
 mod files;
 mod folder;
+mod guard;
 mod journal_files;
 mod lock;
 mod memory;

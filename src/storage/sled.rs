@@ -7,16 +7,17 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::engine_files::EngineFiles;
+use super::engine_files::{EngineFiles, FolderLock};
+use super::guard::{NotDone, guarded, on_thread, shorten};
 use super::range::{self, Source, Span};
-use super::{EngineDurability, Entries, Entry, MAX_VALUE_BYTES, Map, Storage, sled_keys};
+use super::{
+    EngineDurability, Entries, Entry, MAX_VALUE_BYTES, Map, Storage, engine_files, files, sled_keys,
+};
 use crate::error::{Corruption, Error, Place, Result};
 
 /// How long sled may take to open its files, before a bonus for large ones: damaged files can keep it busy for ever.
@@ -30,8 +31,6 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// More than any key has.
 const MAX_KEY_BYTES: usize = 512;
-/// How much of sled's own words an error repeats.
-const MAX_MESSAGE_CHARS: usize = 160;
 /// What a value may have above its limit without harm.
 const SPARE_VALUE_BYTES: usize = 1024;
 // 16 of the largest entries, their lengths and the page's own fields fit into a page without a file of its own.
@@ -56,11 +55,17 @@ impl SledStorage {
     /// has them open. [`Error::TimedOut`]: after a minute (more for large files) sled had not opened them; the thread
     /// that tries goes on, and keeps them in use until it is done, if ever.
     pub fn open(dir: &Path, cache_bytes: u64) -> Result<Self> {
-        let dir = std::path::absolute(dir).map_err(super::files::at("find", dir))?;
-        let files = EngineFiles::prepare(&dir)?;
-        let limit = OPEN_LIMIT + Duration::from_millis(files.size()? / SLOWEST_BYTES_PER_MS);
-        let engine = open_within(&dir, cache_bytes, limit)?;
-        let files = match files.opened() {
+        Self::open_within(dir, cache_bytes, OPEN_LIMIT)
+    }
+
+    fn open_within(dir: &Path, cache_bytes: u64, limit: Duration) -> Result<Self> {
+        let dir = std::path::absolute(dir).map_err(files::at("find", dir))?;
+        // Before anything is touched: an open that was given up can still be under way.
+        let lock = FolderLock::acquire(&dir, LOCK_PATIENCE)?.map(Arc::new).ok_or_else(|| in_use(&dir))?;
+        let around = EngineFiles::prepare(&dir)?;
+        let limit = limit + Duration::from_millis(around.size()? / SLOWEST_BYTES_PER_MS);
+        let engine = open_engine(&dir, cache_bytes, limit, &lock)?;
+        let files = match around.opened() {
             Ok(files) => files,
             Err(error) => {
                 release(engine, &dir)?;
@@ -124,10 +129,12 @@ struct Engine {
     events: ::sled::Tree,
     care: ::sled::Tree,
     derived: ::sled::Tree,
+    /// Behind sled's, so that it is given up last.
+    _lock: Arc<FolderLock>,
 }
 
 impl Engine {
-    fn open(dir: &Path, cache_bytes: u64) -> ::sled::Result<Self> {
+    fn open(dir: &Path, cache_bytes: u64, lock: Arc<FolderLock>) -> ::sled::Result<Self> {
         // Nothing else: `mode` does nothing, compression and segment size are fixed at creation, `temporary` skips
         // syncs, and a periodic flush would only write what the drain flushes anyway.
         let config = ::sled::Config::new().path(dir).cache_capacity(cache_bytes).flush_every_ms(None);
@@ -138,6 +145,7 @@ impl Engine {
             care: db.open_tree("care")?,
             derived: db.open_tree("derived")?,
             db,
+            _lock: lock,
         })
     }
 
@@ -165,12 +173,13 @@ impl Shared {
     fn read<T>(&self, work: impl FnOnce(&Engine) -> ::sled::Result<T>) -> Result<T> {
         let guard = self.engine()?;
         let engine = guard.as_ref().ok_or(Error::Closed)?;
+        // sled's locks do not poison, and what it has in memory is used for reads only from then on.
         match guarded(|| work(engine)) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(translate("read", &self.dir, &error)),
             Err(message) => {
-                self.fail(|| panicked(&self.dir, &message));
-                Err(panicked(&self.dir, &message))
+                self.fail(|| fault(message.clone()));
+                Err(fault(message))
             }
         }
     }
@@ -189,8 +198,8 @@ impl Shared {
                 Err(translate(action, &self.dir, &error))
             }
             Err(message) => {
-                self.fail(|| panicked(&self.dir, &message));
-                Err(panicked(&self.dir, &message))
+                self.fail(|| fault(message.clone()));
+                Err(fault(message))
             }
         }
     }
@@ -295,29 +304,40 @@ fn check_size(key: &[u8], value: &[u8]) {
 }
 
 /// Opens sled on a thread of its own, because on damaged files it can hang.
-fn open_within(dir: &Path, cache_bytes: u64, limit: Duration) -> Result<Engine> {
-    let start = Instant::now();
+fn open_engine(dir: &Path, cache_bytes: u64, limit: Duration, lock: &Arc<FolderLock>) -> Result<Engine> {
     loop {
-        let folder = dir.to_owned();
-        let opened = on_thread("sessionlog-open", limit, move || Engine::open(&folder, cache_bytes));
-        let error = match opened {
-            Ok(Ok(Ok(engine))) => return Ok(engine),
-            Ok(Ok(Err(error))) => error,
-            Ok(Err(message)) => return Err(panicked(dir, &message)),
-            Err(NotDone::Late) => return Err(timed_out("opening the engine", limit)),
-            Err(NotDone::NoThread(error)) => return Err(super::files::at("start a thread for", dir)(error)),
+        let (folder, lock) = (dir.to_owned(), Arc::clone(lock));
+        return match on_thread("sessionlog-open", limit, move || Engine::open(&folder, cache_bytes, lock)) {
+            Ok(Ok(Ok(engine))) => Ok(engine),
+            // A child that another thread is just starting has a copy of the file that was looked at before.
+            Ok(Ok(Err(::sled::Error::Io(error)))) if is_locked(&error) => {
+                if engine_files::wait_until_free(dir, LOCK_PATIENCE) {
+                    continue;
+                }
+                Err(in_use(dir))
+            }
+            Ok(Ok(Err(::sled::Error::Io(error)))) => Err(files::at("open", dir)(error)),
+            Ok(Ok(Err(error))) => Err(unreadable(dir, shorten(&error.to_string()))),
+            Ok(Err(panic)) => Err(unreadable(dir, panic)),
+            Err(NotDone::Late) => Err(timed_out("opening the engine", limit)),
+            Err(NotDone::NoThread(error)) => Err(files::at("start a thread for", dir)(error)),
         };
-        // sled has no variant for it.
-        let locked =
-            matches!(&error, ::sled::Error::Io(io) if io.to_string().starts_with("could not acquire lock"));
-        if !locked {
-            return Err(translate("open", dir, &error));
-        }
-        if start.elapsed() >= LOCK_PATIENCE {
-            return Err(Error::InUse { path: dir.to_owned(), holder: None });
-        }
-        std::thread::sleep(PAUSE * 10);
     }
+}
+
+/// sled has no variant for it.
+fn is_locked(error: &std::io::Error) -> bool {
+    error.to_string().starts_with("could not acquire lock")
+}
+
+fn in_use(dir: &Path) -> Error {
+    Error::InUse { path: dir.to_owned(), holder: None }
+}
+
+/// The files are not such as sled can open. Also what damaged settings look like.
+fn unreadable(dir: &Path, message: String) -> Error {
+    let place = Place::new("engine").at(dir.display().to_string());
+    Error::Corrupt { place, corruption: Corruption::Engine { message } }
 }
 
 /// Drops the engine, and returns when its files are free.
@@ -332,85 +352,47 @@ fn release(engine: Engine, dir: &Path) -> Result<()> {
         // The engine was dropped together with the thread that could not be.
         Err(NotDone::NoThread(_)) => {}
     }
-    let start = Instant::now();
-    while super::engine_files::in_use(dir) {
-        if start.elapsed() >= LOCK_PATIENCE {
-            return Err(timed_out("releasing the engine's files", LOCK_PATIENCE));
-        }
-        std::thread::sleep(PAUSE);
+    if engine_files::wait_until_free(dir, LOCK_PATIENCE) {
+        Ok(())
+    } else {
+        Err(timed_out("releasing the engine's files", LOCK_PATIENCE))
     }
-    Ok(())
-}
-
-enum NotDone {
-    Late,
-    NoThread(std::io::Error),
-}
-
-/// Runs `work` on a thread for at most `limit`; after that it goes on alone and its result is dropped. The inner error
-/// is the message of a panic.
-fn on_thread<T: Send + 'static>(
-    name: &str,
-    limit: Duration,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<Result<T, String>, NotDone> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let run = move || {
-        // A receiver that has given up drops the result: an engine that opens late is closed again.
-        let _ = sender.send(guarded(work));
-    };
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(NotDone::NoThread)?;
-    match receiver.recv_timeout(limit) {
-        Ok(result) => {
-            let _ = thread.join();
-            Ok(result)
-        }
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(NotDone::Late),
-    }
-}
-
-/// Catches a panic in sled; damaged pages can cause one nearly anywhere. Its locks do not poison, and what it has in
-/// memory is used for reads only from then on.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
-        // sled likes to print whole pages, which are people's conversations.
-        text.chars().take(MAX_MESSAGE_CHARS).collect()
-    })
-}
-
-fn panicked(dir: &Path, message: &str) -> Error {
-    corrupt(dir, message.to_owned())
-}
-
-fn corrupt(dir: &Path, message: String) -> Error {
-    let place = Place::new("engine").at(dir.display().to_string());
-    Error::Corrupt { place, corruption: Corruption::Engine { message } }
 }
 
 fn timed_out(action: &'static str, limit: Duration) -> Error {
     Error::TimedOut { action, limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX) }
 }
 
+/// What sled says in other words than ours: a bug of it or of ours, or a panic.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Fault {
+    message: String,
+}
+
+fn fault(message: String) -> Error {
+    Error::Storage(Box::new(Fault { message }))
+}
+
 /// Says in our words what sled says.
 fn translate(action: &'static str, dir: &Path, error: &::sled::Error) -> Error {
     match error {
-        ::sled::Error::Io(io) => {
-            let source = match io.raw_os_error() {
-                Some(code) => std::io::Error::from_raw_os_error(code),
-                None => std::io::Error::new(io.kind(), io.to_string()),
-            };
-            Error::Io { action, path: dir.to_owned(), source }
+        ::sled::Error::Io(error) => {
+            // A copy: the error is given to the caller, and kept.
+            let source = error.raw_os_error().map_or_else(
+                || std::io::Error::new(error.kind(), error.to_string()),
+                std::io::Error::from_raw_os_error,
+            );
+            files::at(action, dir)(source)
         }
-        ::sled::Error::Corruption { at, .. } => corrupt(
-            dir,
-            match at {
-                Some(at) => format!("damaged page at {at}"),
-                None => "damaged file".to_owned(),
-            },
-        ),
-        // Also what damaged settings look like.
-        other => corrupt(dir, other.to_string()),
+        ::sled::Error::Corruption { at, .. } => {
+            let at = at.map_or_else(String::new, |at| format!(", {at}"));
+            let place = Place::new("engine page").at(format!("{}{at}", dir.display()));
+            Error::Corrupt { place, corruption: Corruption::Undecodable { what: "the page" } }
+        }
+        other => fault(shorten(&other.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests;

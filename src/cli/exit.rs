@@ -1,0 +1,223 @@
+//! What the process says and returns when a command fails: the table of exit codes, which the library does not know.
+
+use std::error::Error as StdError;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use sessionlog::Error;
+
+/// Not found, refused input or state, conflict, I/O error.
+const REFUSED: u8 = 1;
+/// The command line itself is wrong, or an id in it.
+const USAGE: u8 = 2;
+/// The store cannot be opened.
+const NO_STORE: u8 = 3;
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The reader of standard output went away: it has seen what it wanted (`read | head -1`), so this is no fault.
+    ClosedPipe,
+    /// Anything that is reported.
+    Told {
+        /// The exit code.
+        code: u8,
+        /// What happened and where, with all causes.
+        message: String,
+        /// What to do next. Never to delete anything: what cannot be read now may be sound.
+        hint: Option<String>,
+    },
+}
+
+impl Failure {
+    /// A refusal of what was asked or given.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::Told { code: REFUSED, message: message.into(), hint: None }
+    }
+
+    /// A command line that parses and makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Told {
+            code: USAGE,
+            message: message.into(),
+            hint: Some(
+                "`sessionlog help` and `sessionlog help COMMAND` show how commands are written".into(),
+            ),
+        }
+    }
+
+    /// A store that cannot be opened, whatever the reason.
+    pub(crate) fn open(error: &Error) -> Self {
+        Self::Told { code: NO_STORE, message: with_causes(error), hint: hint(error) }
+    }
+
+    /// A file operation of the command line's own.
+    pub(crate) fn io(what: &str, error: &io::Error) -> Self {
+        Self::refused(format!("{what}: {error}"))
+    }
+
+    /// A failed write to standard output.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ClosedPipe,
+            _ => Self::io("cannot write to standard output", error),
+        }
+    }
+
+    /// Says where in the input it happened.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Self::ClosedPipe => self,
+            Self::Told { code, message, hint } => {
+                Self::Told { code, message: format!("{place}: {message}"), hint }
+            }
+        }
+    }
+
+    /// Says what to do next.
+    pub(crate) fn hint(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::ClosedPipe => self,
+            Self::Told { code, message, .. } => Self::Told { code, message, hint: Some(text.into()) },
+        }
+    }
+
+    /// Prints it on standard error and returns the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let Self::Told { code, message, hint } = self else { return ExitCode::SUCCESS };
+        let mut text = format!("error: {message}\n");
+        if let Some(hint) = hint {
+            text.push_str(&format!("hint: {hint}\n"));
+        }
+        // Where standard error is closed nobody can be told; the exit code still says it.
+        let _ = io::stderr().write_all(text.as_bytes());
+        ExitCode::from(code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Told { code: code(&error), message: with_causes(&error), hint: hint(&error) }
+    }
+}
+
+/// The exit code of what the parser reports: usage, or help and version.
+pub(crate) fn of_parser(report: &clap::Error) -> ExitCode {
+    if report.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// The exit code of an error in an open store.
+fn code(error: &Error) -> u8 {
+    match error {
+        Error::BadSessionId { .. } => USAGE,
+        Error::NoStore { .. } | Error::NotAStore { .. } | Error::InUse { .. } => NO_STORE,
+        _ => REFUSED,
+    }
+}
+
+/// The error's text, followed by its causes where it does not contain them already.
+pub(crate) fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// What to do next, where the message does not say it.
+fn hint(error: &Error) -> Option<String> {
+    let text = match error {
+        Error::SessionNotFound { .. } => "`sessionlog ls` lists the sessions of this store",
+        Error::SessionExists { .. } => "a session is never overwritten: choose another id",
+        Error::SeqConflict { session, expected, actual } => {
+            return Some(conflict(session, *expected, *actual));
+        }
+        Error::SeqBeyondEnd { len, .. } => return Some(format!("start at {len} or before it")),
+        Error::ForkBeyondEnd { len, .. } => return Some(format!("fork at {len} or before it")),
+        Error::BatchTooLarge { .. } => "nothing of this batch was stored: give --batch a smaller number",
+        Error::InUse { .. } => "one process at a time: wait until the other one is done, or stop it",
+        Error::NoStore { .. } => {
+            "`sessionlog create` makes one here; --store DIR or SESSIONLOG_STORE name another place"
+        }
+        Error::NotAStore { .. } => {
+            "it was left as it is: name another folder with --store DIR or SESSIONLOG_STORE"
+        }
+        Error::DiskFull { .. } => "nothing was stored: free some space on this disk and try again",
+        Error::Failed { .. } | Error::TimedOut { .. } | Error::Storage(_) => {
+            "run the command again: opening the store recovers it; `sessionlog show ID` then tells how many events it has"
+        }
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            "check who owns the store's folder and what is in it, and whether you may write there"
+        }
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            "opening a store writes to its folder: make it writable, or copy the store to a place that is"
+        }
+        _ => return None,
+    };
+    Some(text.into())
+}
+
+fn conflict(session: &sessionlog::SessionId, expected: sessionlog::Seq, actual: sessionlog::Seq) -> String {
+    if expected < actual {
+        format!("read what is there already with `sessionlog read {session} --from {expected}`")
+    } else {
+        format!("the next event of this session is given seq {actual}; `seq` may be left out")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use sessionlog::{Error, SessionId};
+
+    use super::{Failure, NO_STORE, REFUSED, USAGE, with_causes};
+
+    fn told(failure: Failure) -> (u8, String, String) {
+        match failure {
+            Failure::Told { code, message, hint } => (code, message, hint.unwrap_or_default()),
+            Failure::ClosedPipe => (0, String::new(), String::new()),
+        }
+    }
+
+    /// Goal: the same error is 3 while the store is opened and 1 once it is open.
+    #[test]
+    fn the_code_depends_on_whether_the_store_was_open() {
+        let denied = || Error::Io {
+            action: "open",
+            path: "/s".into(),
+            source: io::Error::from(io::ErrorKind::PermissionDenied),
+        };
+        let (code, message, hint) = told(Failure::open(&denied()));
+        assert_eq!((code, message.as_str()), (NO_STORE, "cannot open /s: permission denied"));
+        assert!(hint.contains("who owns"));
+        assert_eq!(told(denied().into()).0, REFUSED);
+        assert_eq!(told(SessionId::new("").unwrap_err().into()).0, USAGE);
+    }
+
+    /// Goal: every cause is told, and none twice.
+    #[test]
+    fn causes_are_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer: inner")]
+        struct Repeats(#[source] io::Error);
+        assert_eq!(with_causes(&Repeats(io::Error::other("inner"))), "outer: inner");
+        assert_eq!(with_causes(&Repeats(io::Error::other("deep"))), "outer: inner: deep");
+    }
+
+    /// Goal: no advice in this program is to delete something (H37).
+    #[test]
+    fn h37_no_hint_advises_to_delete() {
+        let source = include_str!("exit.rs");
+        let hints = source.split("fn hint(error").nth(1).and_then(|rest| rest.split("#[cfg(test)]").next());
+        for word in ["delete", "remove", "rm "] {
+            assert!(!hints.unwrap().contains(word), "a hint says `{word}`");
+        }
+    }
+}

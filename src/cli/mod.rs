@@ -1,0 +1,115 @@
+//! The command line: parse, call the library, print, exit. One file per command.
+//!
+//! Data goes to standard output, everything said about it to standard error. Nothing here uses `print!`: that panics
+//! when the reader of a pipe goes away, which is no fault (see [`exit`]).
+
+mod append;
+mod create;
+mod demo;
+mod exit;
+mod fork;
+mod lines;
+mod ls;
+mod output;
+mod place;
+mod read;
+mod resolve;
+mod show;
+mod time;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Failure;
+use place::Place;
+
+/// An embedded, durable, append-only event log for AI-agent sessions
+#[derive(Debug, Parser)]
+#[command(name = "sessionlog", version, about, arg_required_else_help = true, after_help = AFTER_HELP)]
+struct Cli {
+    /// The store's folder [default: $SESSIONLOG_STORE, else `sessionlog` in the data folder of this system]
+    #[arg(long, global = true, value_name = "DIR")]
+    store: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Create(create::Args),
+    Append(append::Args),
+    Read(read::Args),
+    Fork(fork::Args),
+    Ls(ls::Args),
+    Show(show::Args),
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  sessionlog demo
+  id=$(sessionlog create --meta model=small)
+  echo '{\"type\":\"user/message\",\"content\":\"hello\"}' | sessionlog append $id
+  sessionlog read $id
+
+Exit codes:
+  0    fine, also when the reader of the output went away
+  1    not found, refused input or state, conflict, I/O error
+  2    wrong usage, bad session id
+  3    the store cannot be opened: none here, in use, newer format, damaged, no permission
+  130  stopped by Ctrl-C";
+
+/// Runs the program and returns its exit code.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(report) => {
+            // A help text that nobody reads to its end is no failure.
+            let _ = report.print();
+            return exit::of_parser(&report);
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    // Locked once: commands print from one thread.
+    let mut out = io::stdout().lock();
+    let place = Place::new(cli.store);
+    match cli.command {
+        Command::Demo(_) => demo::run(&mut out),
+        Command::Create(args) => create::run(&place, args, &mut out),
+        Command::Append(args) => append::run(&place, &args, io::stdin().lock(), &mut out),
+        Command::Read(args) => read::run(&place, &args, &mut out),
+        Command::Fork(args) => fork::run(&place, args, &mut out),
+        Command::Ls(args) => ls::run(&place, &args, &mut out),
+        Command::Show(args) => show::run(&place, &args, &mut out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    /// Goal: the definition of the command line does not contradict itself (clap checks that only when it runs), and
+    /// every command shows an example.
+    #[test]
+    fn parser_is_sound_and_every_command_has_an_example() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            let help = sub.clone().render_long_help().to_string();
+            assert!(help.contains("Example"), "{} has no example", sub.get_name());
+        }
+    }
+}

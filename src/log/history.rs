@@ -1,0 +1,143 @@
+//! Running hashes at the places where forks begin: in undrained events of the same pass, at the ends of blocks, and inside
+//! them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::tail::SessionState;
+use crate::error::{Corruption, Error, Result};
+use crate::event::write_line;
+use crate::format::{self, BlockView, Hash, Scratch, Sections};
+use crate::id::StorageKey;
+use crate::storage::{Entry, Map, Storage};
+
+/// The hashes that one pass of the drain needs and finds.
+pub(crate) struct History<'a> {
+    core: &'a Core,
+    /// Prefix lengths inside undrained events, by the session that has those.
+    awaited: HashMap<StorageKey, BTreeSet<u64>>,
+    known: HashMap<(StorageKey, u64), Hash>,
+}
+
+impl<'a> History<'a> {
+    pub(crate) fn new(core: &'a Core) -> Self {
+        Self { core, awaited: HashMap::new(), known: HashMap::new() }
+    }
+
+    /// Says that the hash at the prefix of `fork` will be asked for.
+    pub(crate) fn expect(&mut self, fork: &SessionState) -> Result<()> {
+        match self.owner(fork) {
+            Ok(Some((owner, at))) if at > owner.header.prefix_len() => {
+                self.awaited.entry(owner.key()).or_default().insert(at);
+                Ok(())
+            }
+            // A damaged parent is met again, and dealt with, where the hash is asked for.
+            Ok(_) | Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The prefix lengths of `session` at which the hash is to be noted.
+    pub(crate) fn awaited(&mut self, session: &SessionState) -> BTreeSet<u64> {
+        self.awaited.remove(&session.key()).unwrap_or_default()
+    }
+
+    /// Notes the hash behind the first `at` events of `session`.
+    pub(crate) fn note(&mut self, session: &SessionState, at: u64, hash: Hash) {
+        self.known.insert((session.key(), at), hash);
+    }
+
+    /// The hash that a session begins with.
+    pub(crate) fn prefix_hash(&self, session: &SessionState) -> Result<Hash> {
+        let hash = self.owner(session).and_then(|owner| match owner {
+            None => Ok(Hash::START),
+            Some((owner, at)) => match self.known.get(&(owner.key(), at)) {
+                Some(hash) => Ok(*hash),
+                None => stored_hash(self.core.storage.as_ref(), &owner, at),
+            },
+        });
+        match hash {
+            // The parent is damaged: its reads say so, and a hash that is nobody's lets a check say it, too.
+            Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(Hash::UNKNOWN),
+            hash => hash,
+        }
+    }
+
+    /// The ancestor in whose own events, or at whose own beginning, a fork's prefix ends; and the prefix length. `None`
+    /// where no event is shared.
+    fn owner(&self, fork: &SessionState) -> Result<Option<(Arc<SessionState>, u64)>> {
+        let Some((mut key, at)) = fork.header.parent.filter(|(_, at)| *at > 0) else { return Ok(None) };
+        loop {
+            let Some(session) = self.core.catalog.by_key(key, self.core.storage.as_ref())? else {
+                return Err(fork.corrupt(at - 1, Corruption::MissingParent { parent: key.to_string() }));
+            };
+            match session.header.parent {
+                Some((parent, prefix_len)) if at < prefix_len => key = parent,
+                _ => return Ok(Some((session, at))),
+            }
+        }
+    }
+}
+
+/// The last block of a session that starts before `end`; a part where a large event's head is missing.
+pub(crate) fn last_block(storage: &dyn Storage, key: StorageKey, end: u64) -> Option<Result<Entry>> {
+    let lowest = format::block_key(key, 0);
+    let highest = format::block_key(key, end.saturating_sub(1));
+    storage.range_reverse(Map::Events, Bound::Included(&lowest), Bound::Included(&highest)).next()
+}
+
+/// The hash behind the first `at` events, the last of which `owner` holds in its blocks, if any.
+fn stored_hash(storage: &dyn Storage, owner: &SessionState, at: u64) -> Result<Hash> {
+    let stored = owner.lock().stored;
+    if let Some(hash) = stored.hash.filter(|_| stored.len == at) {
+        return Ok(hash);
+    }
+    if at == owner.header.prefix_len() {
+        return stored_prefix_hash(storage, owner);
+    }
+    let (entry, first) = block_before(storage, owner, at)?;
+    let view = open(owner, first, &entry)?;
+    if view.header().end() == at {
+        return Ok(view.header().hash_after);
+    }
+    // Inside a block: from the hash before it on.
+    let mut hash = if first == owner.header.prefix_len() {
+        stored_prefix_hash(storage, owner)?
+    } else {
+        let (entry, before) = block_before(storage, owner, first)?;
+        open(owner, before, &entry)?.header().hash_after
+    };
+    let take = u32::try_from(at - first).unwrap_or(u32::MAX);
+    let mut events = Vec::new();
+    let decoded = view.decode(&mut Scratch::default(), 0, take, Sections::All, &mut events);
+    decoded.map_err(|error| error.at(owner.place(first)))?;
+    let mut line = Vec::new();
+    for event in &events {
+        line.clear();
+        write_line(event.seq, &event.parts(), &mut line);
+        hash = hash.next(&line);
+    }
+    Ok(hash)
+}
+
+fn block_before(storage: &dyn Storage, owner: &SessionState, end: u64) -> Result<(Entry, u64)> {
+    let missing = || owner.corrupt(end - 1, Corruption::Gap { expected: end - 1, found: None });
+    let entry = last_block(storage, owner.key(), end).ok_or_else(missing)??;
+    let first = format::parse_event_key(&entry.0).map(|at| at.seq).ok_or_else(missing)?;
+    Ok((entry, first))
+}
+
+fn open<'v>(owner: &SessionState, first: u64, entry: &'v Entry) -> Result<BlockView<'v>> {
+    format::open_block(owner.key(), first, &entry.1).map_err(|error| error.at(owner.place(first)))
+}
+
+/// The hash that a session begins with, as its stored header has it.
+fn stored_prefix_hash(storage: &dyn Storage, session: &SessionState) -> Result<Hash> {
+    let key = session.key();
+    let seq = session.header.prefix_len();
+    let value = storage.get(Map::Sessions, &format::header_key(key))?;
+    let value = value.ok_or_else(|| session.corrupt(seq, Corruption::Missing { what: "the header" }))?;
+    Ok(format::decode_header(key, &value).map_err(|error| error.at(session.place(seq)))?.prefix_hash)
+}

@@ -239,7 +239,7 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/it/model.regressions"))),
-        max_shrink_iters: 2_000,
+        max_shrink_iters: 300,
         ..ProptestConfig::default()
     }
 }

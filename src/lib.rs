@@ -20,6 +20,9 @@ pub use integrity::{CheckReport, Problem};
 pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;
-pub use options::{Append, Durability, DurabilityRule, NewSession, StoreOptions};
+pub use options::{
+    Append, Durability, DurabilityRule, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, NewSession,
+    StoreOptions,
+};
 pub use session::{Parent, Session, SessionHeader, SessionInfo};
 pub use store::{OpenReport, Store, StoreInfo};

@@ -160,6 +160,10 @@ fn hint(error: &Error) -> Option<String> {
         Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             "opening a store writes to its folder: make it writable, or copy the store to a place that is"
         }
+        Error::Corrupt { .. } => {
+            "nothing was changed: make a copy of the store's folder before you do anything else; what is not damaged can \
+             be read"
+        }
         _ => return None,
     };
     Some(text.into())

@@ -1,7 +1,8 @@
 //! An embedded, durable, append-only event log for AI-agent sessions.
 //!
-//! An agent writes down what happens in its loop: turns, steps, messages, streamed chunks, tool calls and results. This
-//! crate keeps it, in order and for good, and gives it back from any point. There is no server: a [`Store`] is a folder.
+//! An agent writes down what happens in its loop: turns, steps, messages, streamed chunks, tool calls and results.
+//! This crate keeps it, in order and for good, and gives it back from any point. There is no server: a [`Store`] is
+//! a folder.
 //!
 //! ```
 //! use sessionlog::{Append, Error, NewEvent, NewSession, Seq, Store};
@@ -44,9 +45,9 @@
 //! - A **store** holds sessions. One process at a time has it open, with any number of threads; [`StoreOptions`] says
 //!   how. Handles are cheap to clone, and the last one that goes closes the store.
 //! - A **session** has an id, metadata that never changes, and events. See [`Session`].
-//! - An **event** has a type, fields, a timestamp and a **seq**: its position, 0 for the first, without a hole. Order is
-//!   the seq and nothing else. [`NewEvent`] is one to be appended, [`Event`] one that was read. Types and fields that
-//!   this crate does not know are kept, and all JSON comes back as it was spelled.
+//! - An **event** has a type, fields, a timestamp and a **seq**: its position, 0 for the first, without a hole. Order
+//!   is the seq and nothing else. [`NewEvent`] is one to be appended, [`Event`] one that was read. Types and fields
+//!   that this crate does not know are kept, and all JSON comes back as it was spelled.
 //! - A **fork** shares the first events of another session, its parent, and goes on by itself. It is a session like any
 //!   other, and can be forked again.
 //!

@@ -144,6 +144,7 @@ impl Read {
         for item in events.by_ref().take(MAX_EVENTS) {
             match item {
                 Ok(event) => {
+                    assert!(!read.failed, "the first error is the last item");
                     let line = look_at(&event);
                     if let Some(truth) = truth {
                         let expected = usize::try_from(event.seq.get()).ok().and_then(|seq| truth.get(seq));
@@ -152,6 +153,7 @@ impl Read {
                     read.events.push(event);
                 }
                 Err(error) => {
+                    if std::env::var_os("SHOW").is_some() { eprintln!("{error:?}"); }
                     assert!(!read.failed, "the first error is the last item");
                     look_at_error(&error, trust);
                     read.failed = true;
@@ -170,15 +172,19 @@ impl Read {
     }
 
     fn check_ascending(&self, from: Seq, to: Seq) {
-        let seqs = self.events.iter().map(|event| event.seq.get());
-        assert!(seqs.eq((from.get()..to.get()).take(self.events.len())), "contiguous");
-        assert!(!self.whole() || self.events.len() as u64 == to.get() - from.get(), "nothing is skipped");
+        self.check_seqs(from.get()..to.get(), to.get().saturating_sub(from.get()));
     }
 
     fn check_descending(&self, from: Seq, to: Seq) {
-        let seqs = self.events.iter().map(|event| event.seq.get());
-        assert!(seqs.eq((from.get()..to.get()).rev().take(self.events.len())), "contiguous");
-        assert!(!self.whole() || self.events.len() as u64 == to.get() - from.get(), "nothing is skipped");
+        self.check_seqs((from.get()..to.get()).rev(), to.get().saturating_sub(from.get()));
+    }
+
+    /// The seqs are these, as far as they go, and an error says that they do not go to the end.
+    fn check_seqs(&self, expected: impl Iterator<Item = u64>, count: u64) {
+        let found: Vec<u64> = self.events.iter().map(|event| event.seq.get()).collect();
+        let expected: Vec<u64> = expected.take(found.len()).collect();
+        assert_eq!(found, expected, "contiguous");
+        assert!(!self.whole() || found.len() as u64 == count, "nothing is skipped");
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, OrderKey};
 use crate::id::{StorageKey, Timestamp};
+use crate::log::core::Core;
 use crate::log::tail::SessionState;
 use crate::session::{SessionInfo, info};
 use crate::storage::{Entries, Map};
@@ -19,8 +20,12 @@ pub struct Sessions {
     handle: Handle,
     /// Sessions that storage does not know as they are now, the latest last.
     undrained: Vec<(Timestamp, Arc<SessionState>)>,
-    undrained_keys: HashSet<StorageKey>,
     stored: Entries,
+    /// What `stored` must not give again: all of `undrained`, and what was given.
+    given: HashSet<StorageKey>,
+    /// How far the engine held everything when `stored` began. A drain meanwhile moves sessions in its order: what it
+    /// moved past the scan is looked for once more.
+    through: u64,
     next_stored: Option<OrderKey>,
     finished: bool,
 }
@@ -45,24 +50,29 @@ impl Sessions {
             })
             .collect();
         undrained.sort_by_key(|(updated, state)| (*updated, state.key()));
-        let undrained_keys = undrained.iter().map(|(_, state)| state.key()).collect();
-        let first = format::ORDER_PREFIX;
-        let behind: Vec<u8> = first.iter().map(|byte| byte + 1).collect();
-        let stored =
-            core.storage.range_reverse(Map::Sessions, Bound::Included(first), Bound::Excluded(&behind));
-        Self { handle, undrained, undrained_keys, stored, next_stored: None, finished: false }
+        let given = undrained.iter().map(|(_, state)| state.key()).collect();
+        let through = core.drain.through();
+        let stored = scan(&core);
+        Self { handle, undrained, stored, given, through, next_stored: None, finished: false }
     }
 
     fn step(&mut self) -> Result<Option<SessionInfo>> {
         let core = Arc::clone(self.handle.core());
         while self.next_stored.is_none() {
-            let Some((key, value)) = self.stored.next().transpose()? else { break };
+            let Some((key, value)) = self.stored.next().transpose()? else {
+                let through = core.drain.through();
+                if std::mem::replace(&mut self.through, through) == through {
+                    break;
+                }
+                self.stored = scan(&core);
+                continue;
+            };
             let place = || Place::new("order record").at(format::hex(&key));
             let Some(found) = format::parse_order_key(&key) else {
                 return Err(Error::Corrupt { place: place(), corruption: Corruption::NotRecognised });
             };
             format::check_order(&found, &value).map_err(|error| error.at(place()))?;
-            if !self.undrained_keys.contains(&found.key) {
+            if !self.given.contains(&found.key) {
                 self.next_stored = Some(found);
             }
         }
@@ -72,6 +82,7 @@ impl Sessions {
             return self.undrained.pop().map(|(_, state)| info(&core, &state)).transpose();
         }
         let Some(order) = self.next_stored.take() else { return Ok(None) };
+        self.given.insert(order.key);
         let Some(state) = core.catalog.by_key(order.key, core.storage.as_ref())? else {
             return Err(Error::Corrupt {
                 place: Place::new("order record").session(order.key),
@@ -96,3 +107,10 @@ impl Iterator for Sessions {
 }
 
 impl std::iter::FusedIterator for Sessions {}
+
+/// The order in storage, from the latest on.
+fn scan(core: &Core) -> Entries {
+    let first = format::ORDER_PREFIX;
+    let behind: Vec<u8> = first.iter().map(|byte| byte + 1).collect();
+    core.storage.range_reverse(Map::Sessions, Bound::Included(first), Bound::Excluded(&behind))
+}

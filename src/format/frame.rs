@@ -2,7 +2,8 @@
 
 use super::bytes::{Reader, put_len, put_varint};
 use super::record::{NewHeader, parse_creation, put_creation};
-use super::run::{Run, RunView};
+use super::run::Run;
+use super::view::RunView;
 use super::{FORMAT_VERSION, FormatError};
 use crate::id::StorageKey;
 
@@ -29,7 +30,6 @@ const SEAL: u8 = 4;
 
 /// What happened in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub(crate) enum Action<'a> {
     /// A session got events.
     Run { key: StorageKey, run: RunView<'a> },
@@ -308,7 +308,7 @@ impl<'a> Actions<'a> {
 
 /// Finds the first place at or behind `from`, at a multiple of 8, that starts as a frame does.
 pub(crate) fn find_magic(bytes: &[u8], from: usize) -> Option<usize> {
-    let start = from.next_multiple_of(FRAME_ALIGN);
+    let start = from.checked_next_multiple_of(FRAME_ALIGN)?;
     let (places, _) = bytes.get(start..)?.as_chunks::<FRAME_ALIGN>();
     places.iter().position(|place| *place == MAGIC).map(|place| start + place * FRAME_ALIGN)
 }

@@ -100,6 +100,7 @@ mod record;
 mod run;
 mod section;
 mod stored_v1;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -107,14 +108,18 @@ mod tests;
 #[allow(unused_imports, reason = "the log is written against this module")]
 pub(crate) use self::{
     block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
-    frame::{Action, FRAME_ALIGN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame},
+    frame::{
+        Action, Actions, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic,
+        read_frame,
+    },
     hash::Hash,
     key::*,
     large::LargeReader,
     pack::{PackContext, Packer},
     record::*,
-    run::{Run, RunEncoder, RunView, Sections},
+    run::{Run, RunEncoder},
     section::Scratch,
+    view::{RunView, Sections},
 };
 
 use crate::error::{Corruption, Error, Place};

@@ -2,16 +2,17 @@
 //!
 //! How well events compress is known only when they are compressed. The packer foretells it from what came before,
 //! compresses as many as should fill a value to nearly its limit, and where that was wrong cuts or extends with the
-//! ratio it found: once in ten blocks, or so.
+//! ratio it found: once in fifty blocks, on traces of agents.
 
 use super::block::{BLOCK_HEADER_LEN, BlockView, WriteNumber, WriteNumbers, put_sections_header};
 use super::envelope::{Envelope, Kind};
 use super::hash::Hash;
 use super::key::block_key;
 use super::large;
-use super::run::{Pending, Sections};
+use super::run::Pending;
 use super::section::{Compressor, Scratch};
-use super::{FormatError, MAX_BLOCK_EVENTS, MAX_BLOCK_LEN, MAX_VALUE_BYTES};
+use super::view::Sections;
+use super::{FormatError, MAX_BLOCK_EVENTS, MAX_BLOCK_LEN, MAX_LARGE_LEN, MAX_VALUE_BYTES};
 use crate::event::EventParts;
 use crate::id::StorageKey;
 
@@ -23,11 +24,17 @@ const FILLED_BYTES: usize = MAX_VALUE_BYTES * 94 / 100;
 const FULL_BYTES: usize = MAX_VALUE_BYTES * 9 / 10;
 /// The foretold length at which a block is cut: enough beyond the limit that the cut seldom wants more events.
 const CUT_BYTES: usize = MAX_VALUE_BYTES * 103 / 100;
-/// Tries once something fits. Before that, each try halves what is left.
+/// Tries after which what fits is taken. Where nothing does, the number is halved from then on.
 const MAX_TRIES: u32 = 4;
 /// Decoded bytes of a block, with room for what costs are estimated too low.
 const MAX_COST: usize = MAX_BLOCK_LEN - 16 * 1024;
-/// Bytes that stand for bytes: the unit of ratios.
+
+const _: () = assert!(FULL_BYTES <= FILLED_BYTES && FILLED_BYTES < AIM_BYTES);
+const _: () = assert!(AIM_BYTES < MAX_VALUE_BYTES && MAX_VALUE_BYTES < CUT_BYTES);
+// What an event takes beyond its estimated cost: time, length, and the entry for chunks before it.
+const _: () = assert!(MAX_COST + 12 * (MAX_BLOCK_EVENTS as usize) <= MAX_BLOCK_LEN);
+
+/// The unit of ratios.
 const ONE: usize = 1024;
 /// How text of agents compresses, until it is known.
 const FIRST_RATIO: usize = ONE * 36 / 100;
@@ -61,6 +68,13 @@ impl PackContext {
 /// Takes finished values: key and value.
 pub(crate) type Sink<'a, E> = dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), E> + 'a;
 
+const fn is_send<T: Send>() {}
+const _: () = {
+    is_send::<Packer>();
+    is_send::<PackContext>();
+    is_send::<Scratch>();
+};
+
 /// Packs the events of one session.
 #[derive(Debug)]
 pub(crate) struct Packer {
@@ -89,6 +103,8 @@ impl Packer {
 
     /// Continues a session's last block, of which the first `keep` events count, after which the running hash is
     /// `hash`. `None` when it is full and to be kept whole: begin at its end.
+    ///
+    /// What begins behind them (blocks, heads, parts) was removed by the caller, who also says what counts.
     ///
     /// The first block that is written replaces the old one and holds at least those `keep` events. Should they not
     /// fit any more (another zstd), the old block is left alone and a new one begins behind it.
@@ -254,6 +270,10 @@ impl Packer {
     fn write_large<E>(&mut self, context: &mut PackContext, sink: &mut Sink<'_, E>) -> Result<(), E> {
         let write_number = context.numbers.next();
         let packed = context.compressor.pack(&self.pending, 1);
+        assert!(
+            packed.main.len + packed.chunks.len <= MAX_LARGE_LEN,
+            "an event that no reader would take was let in by append"
+        );
         let hash_after = self.hashes.first().copied().unwrap_or(Hash::START);
         large::write(self.key, self.first_seq, &packed, hash_after, write_number, sink)?;
         context.compressor.trim();
@@ -272,4 +292,61 @@ impl Packer {
 /// How well events of this cost compressed.
 fn ratio(value: &[u8], cost: usize) -> usize {
     ((value.len() - BLOCK_HEADER_LEN) * ONE / cost.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{EventKind, JsonString};
+    use crate::format::{open_block, parse_event_key};
+    use crate::id::Timestamp;
+
+    const KEY: StorageKey = StorageKey([4; 16]);
+
+    /// Packs three events that do not fit a block together, the first two of them from an old one that is said to
+    /// have held them; gives seq and count of the blocks that were written.
+    fn blocks_behind(floor: Floor) -> Vec<(u64, u32)> {
+        let mut number = 1u64;
+        let mut noise = || {
+            let text: String = (0..4000)
+                .map(|_| {
+                    number = number.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    char::from(b'!' + u8::try_from((number >> 40) % 90).unwrap())
+                })
+                .collect();
+            EventKind::AssistantChunk { delta: JsonString::from_checked(&text) }
+        };
+        let mut packer = Packer::new(KEY, 0);
+        for _ in 0..3 {
+            let kind = noise();
+            let timestamp = Timestamp::MAX;
+            let parts =
+                EventParts { timestamp, kind: &kind, extra: &[], surface_op: None, source_event_seqs: None };
+            packer.pending.push(&parts);
+            packer.hashes.push(Hash::START);
+        }
+        packer.floor = Some(floor);
+        let mut context = PackContext::new(WriteNumbers::new(1));
+        let mut blocks = Vec::new();
+        let mut sink = |key: Vec<u8>, value: Vec<u8>| {
+            let key = parse_event_key(&key).unwrap();
+            let block = open_block(key.key, key.seq, &value).unwrap();
+            blocks.push((key.seq, block.header().count));
+            Ok::<_, ()>(())
+        };
+        packer.finish(&mut context, &mut sink).unwrap();
+        blocks
+    }
+
+    /// Goal: no block replaces one that holds more: where the old events do not fit any more it is left alone.
+    #[test]
+    fn an_old_block_that_does_not_fit_is_left_alone() {
+        assert_eq!(blocks_behind(Floor { events: 2, cut: false }), [(2, 1)]);
+    }
+
+    /// Goal: an old block that holds events which do not count is replaced at any price.
+    #[test]
+    fn an_old_block_that_must_be_cut_is_replaced() {
+        assert_eq!(blocks_behind(Floor { events: 2, cut: true }), [(0, 2), (2, 1)]);
+    }
 }

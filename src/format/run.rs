@@ -3,12 +3,10 @@
 //! Nine in ten events are streamed chunks that nobody but a replay wants, so they stand in a section of their own, in
 //! columns: most of their bytes are then one text, which compresses and decodes well.
 
-use super::FormatError;
-use super::bytes::{Reader, put_len, put_varint, unzigzag, varint_len, zigzag};
+use super::bytes::{put_len, put_varint, varint_len, zigzag};
 use super::stored_v1::{self, StoredEvent};
-use crate::error::Corruption;
-use crate::event::{Event, EventKind, EventParts, JsonString};
-use crate::id::{Seq, Timestamp};
+use super::view::RunView;
+use crate::event::{EventKind, EventParts};
 
 /// Consecutive events in stored form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,14 +33,6 @@ impl Run {
     pub(crate) fn view(&self) -> RunView<'_> {
         RunView { first_seq: self.first_seq, count: self.count, main: &self.main, chunks: &self.chunks }
     }
-}
-
-/// What a reader wants of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sections {
-    All,
-    /// All events but `assistant/chunk`; the chunks section is not looked at.
-    WithoutChunks,
 }
 
 /// Makes runs; kept and reused, it allocates only what a run takes with it.
@@ -229,193 +219,5 @@ fn close_chunks(open: &mut u64, main: &mut Vec<u8>) {
         main.push(0);
         put_varint(*open, main);
         *open = 0;
-    }
-}
-
-/// A run's sections, borrowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunView<'a> {
-    pub(crate) first_seq: u64,
-    pub(crate) count: u32,
-    pub(crate) main: &'a [u8],
-    pub(crate) chunks: &'a [u8],
-}
-
-impl RunView<'_> {
-    /// A copy that owns its bytes.
-    pub(crate) fn to_run(self) -> Run {
-        Run {
-            first_seq: self.first_seq,
-            count: self.count,
-            main: self.main.to_vec(),
-            chunks: self.chunks.to_vec(),
-        }
-    }
-
-    /// Appends the events at the positions `skip .. skip + take` (cut at the run's end) to `out`.
-    ///
-    /// Events before them are stepped over and not decoded. Chunks that are not wanted leave their positions empty.
-    pub(crate) fn decode(
-        &self,
-        skip: u32,
-        take: u32,
-        which: Sections,
-        out: &mut Vec<Event>,
-    ) -> Result<(), FormatError> {
-        let end = skip.saturating_add(take).min(self.count);
-        let start = skip.min(end);
-        // Each event takes two bytes at least, so a count that is no truth reserves little. Chunks that are not read
-        // reserve nothing.
-        let implausible = which == Sections::All && (self.count as usize) > self.main.len() + self.chunks.len();
-        if implausible
-            || self.first_seq.checked_add(u64::from(self.count)).is_none()
-        {
-            return Err(Corruption::Undecodable { what: "the count of events" }.into());
-        }
-        if which == Sections::All {
-            out.reserve((end - start) as usize);
-        }
-        let mut cursor = Cursor::new(self, which).ok_or_else(undecodable)?;
-        let mut at = 0;
-        while at < end {
-            match cursor.entry().ok_or_else(undecodable)? {
-                Entry::Body(body) => {
-                    let time = cursor.times.next().ok_or_else(undecodable)?;
-                    if at >= start {
-                        let stored: StoredEvent<'_> = stored_v1::decode(body, "an event")?;
-                        if which == Sections::All || !stored.is_chunk() {
-                            out.push(stored.into_event(Seq::new(self.first_seq + u64::from(at)), time));
-                        }
-                    }
-                    at += 1;
-                }
-                Entry::Chunks(chunks) => {
-                    let behind = at.checked_add(chunks).filter(|behind| *behind <= self.count);
-                    let behind = behind.ok_or_else(undecodable)?;
-                    if let Some(columns) = &mut cursor.chunks {
-                        let from = start.clamp(at, behind);
-                        columns.skip(from - at).ok_or_else(undecodable)?;
-                        let seqs =
-                            self.first_seq + u64::from(from)..self.first_seq + u64::from(end.min(behind));
-                        columns.decode(seqs, out).ok_or_else(undecodable)?;
-                    }
-                    at = behind;
-                }
-            }
-        }
-        if end == self.count && !cursor.is_at_end() {
-            return Err(Corruption::Undecodable { what: "the end of the events" }.into());
-        }
-        Ok(())
-    }
-}
-
-fn undecodable() -> FormatError {
-    FormatError::undecodable("the list of events")
-}
-
-/// Where a decoder stands in the columns of both sections.
-struct Cursor<'a> {
-    times: Times<'a>,
-    entries: Reader<'a>,
-    chunks: Option<ChunkColumns<'a>>,
-}
-
-enum Entry<'a> {
-    Body(&'a [u8]),
-    Chunks(u32),
-}
-
-impl<'a> Cursor<'a> {
-    fn new(run: &RunView<'a>, which: Sections) -> Option<Self> {
-        let mut entries = Reader::new(run.main);
-        let times_len = entries.len()?;
-        let times = Times::new(entries.take(times_len)?);
-        let chunks = match which {
-            Sections::All => Some(ChunkColumns::new(run.chunks)?),
-            Sections::WithoutChunks => None,
-        };
-        Some(Self { times, entries, chunks })
-    }
-
-    fn entry(&mut self) -> Option<Entry<'a>> {
-        match self.entries.len()? {
-            0 => Some(Entry::Chunks(self.entries.varint_u32().filter(|chunks| *chunks > 0)?)),
-            len => Some(Entry::Body(self.entries.take(len)?)),
-        }
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.entries.is_empty()
-            && self.times.column.is_empty()
-            && self.chunks.as_ref().is_none_or(|chunks| {
-                chunks.times.column.is_empty() && chunks.lens.is_empty() && chunks.texts.is_empty()
-            })
-    }
-}
-
-struct Times<'a> {
-    column: Reader<'a>,
-    millis: i64,
-}
-
-impl<'a> Times<'a> {
-    fn new(column: &'a [u8]) -> Self {
-        Self { column: Reader::new(column), millis: 0 }
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<Timestamp> {
-        self.millis = self.millis.checked_add(unzigzag(self.column.varint()?))?;
-        Timestamp::from_millis(self.millis)
-    }
-}
-
-struct ChunkColumns<'a> {
-    times: Times<'a>,
-    lens: Reader<'a>,
-    texts: &'a str,
-}
-
-impl<'a> ChunkColumns<'a> {
-    fn new(section: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader::new(section);
-        let (times_len, lens_len) = if section.is_empty() { (0, 0) } else { (reader.len()?, reader.len()?) };
-        let times = Times::new(reader.take(times_len)?);
-        let lens = Reader::new(reader.take(lens_len)?);
-        // Once for all deltas: a border within a character is found where the text is cut.
-        let texts = std::str::from_utf8(reader.rest()).ok()?;
-        Some(Self { times, lens, texts })
-    }
-
-    fn text(&mut self) -> Option<&'a str> {
-        let (text, rest) = self.texts.split_at_checked(self.lens.len()?)?;
-        self.texts = rest;
-        Some(text)
-    }
-
-    fn skip(&mut self, chunks: u32) -> Option<()> {
-        for _ in 0..chunks {
-            self.times.next()?;
-            self.text()?;
-        }
-        Some(())
-    }
-
-    /// Appends the next events; they have these seqs.
-    fn decode(&mut self, seqs: std::ops::Range<u64>, out: &mut Vec<Event>) -> Option<()> {
-        for seq in seqs {
-            let timestamp = self.times.next()?;
-            let delta = JsonString::from_checked(self.text()?);
-            out.push(Event {
-                seq: Seq::new(seq),
-                timestamp,
-                kind: EventKind::AssistantChunk { delta },
-                extra: Vec::new(),
-                surface_op: None,
-                source_event_seqs: None,
-            });
-        }
-        Some(())
     }
 }

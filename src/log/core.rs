@@ -16,7 +16,7 @@ use super::keeper::Keeper;
 use super::lineage::Lineage;
 use super::observe::Observers;
 use super::room::Room;
-use super::tail::{SessionState, UpTo};
+use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
 use crate::options::{DurabilityRule, StoreOptions};
 use crate::storage::Storage;
@@ -110,6 +110,10 @@ impl Core {
         if group.iter().any(|request| request.sync) {
             self.journal.sync(&self.health).map_err(WriteError::Failed)?;
         }
+        // Too late: the watchdog has told everyone that this did not happen, and readers see the durable end.
+        if self.health.is_failed() {
+            return Err(WriteError::Failed(self.health.failure()));
+        }
         for request in group {
             self.publish(request, commit);
         }
@@ -157,14 +161,23 @@ impl Core {
         self.undrained.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the sessions that a pass through the commit `through` may move. One that was created later stays.
-    pub(crate) fn take_undrained(&self, through: u64) -> Vec<Arc<SessionState>> {
-        let mut undrained = self.undrained.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The sessions that a pass through the commit `through` may move: not one that was created later.
+    pub(crate) fn drainable(&self, through: u64) -> Vec<Arc<SessionState>> {
         let created =
             |session: &Arc<SessionState>| session.lock().created.is_some_and(|created| created <= through);
-        let (taken, kept) = undrained.drain(..).partition(created);
-        *undrained = kept;
-        taken
+        self.undrained().into_iter().filter(created).collect()
+    }
+
+    /// Lets go of what a pass through `through` has stored. Until then readers and lists find it in the tails.
+    pub(crate) fn drained(&self, done: &[(Arc<SessionState>, Stored)], through: u64) {
+        let mut freed = 0;
+        let mut undrained = self.undrained.lock().unwrap_or_else(PoisonError::into_inner);
+        for (session, stored) in done {
+            freed += session.lock().let_go(*stored, through);
+        }
+        undrained.retain(|session| session.lock().listed);
+        drop(undrained);
+        self.room.give(freed);
     }
 
     pub(crate) fn has_undrained(&self) -> bool {

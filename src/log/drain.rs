@@ -7,7 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::core::Core;
@@ -52,6 +52,11 @@ impl Drain {
     pub(crate) fn prepare(&self, through: u64, writer: Writer) {
         self.through.store(through, Ordering::Release);
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+    }
+
+    /// The commit that the engine holds everything up to.
+    pub(crate) fn through(&self) -> u64 {
+        self.through.load(Ordering::Acquire)
     }
 
     /// Called after each commit: starts the clock of an idle drain, and a pass when the tail is large.
@@ -186,7 +191,7 @@ impl Drain {
         let Some(writer) = writer.as_mut() else { return Ok(()) };
         core.journal.sync(&core.health)?;
         let through = core.journal.drainable();
-        if through == self.through.load(Ordering::Acquire) || (!all && !core.has_undrained()) {
+        if through == self.through() || (!all && !core.has_undrained()) {
             return Ok(());
         }
         let needed_bytes = core.room.used() + MARGIN_BYTES;
@@ -194,51 +199,15 @@ impl Drain {
         if free_bytes < needed_bytes {
             return Err(Fault::Full(Full { path: core.folder.clone(), needed_bytes, free_bytes }));
         }
-        let sessions = core.take_undrained(through);
-        let written = Pass::new(core, writer, through, &sessions).and_then(|mut pass| {
-            pass.blocks()?; // (1)
-            pass.records() // (2)
-        });
-        let done = match written {
-            Ok(done) => done,
-            Err(error) => {
-                // Readers of the failed store still find them.
-                sessions.iter().for_each(|session| core.add_undrained(Arc::clone(session)));
-                return Err(error.into());
-            }
-        };
-        let mut freed = 0;
-        for (session, stored) in done {
-            freed += let_go(core, session, stored, through);
-        }
+        let sessions = core.drainable(through);
+        let mut pass = Pass::new(core, writer, through, &sessions)?;
+        pass.blocks()?; // (1)
+        let done = pass.records()?; // (2)
+        core.drained(&done, through);
         self.through.store(through, Ordering::Release);
-        core.room.give(freed);
         core.journal.recycle(through)?; // (3)
         Ok(())
     }
-}
-
-/// Takes drained runs off a session's tail. Returns the room that they took.
-fn let_go(
-    core: &Core,
-    session: &Arc<super::tail::SessionState>,
-    stored: super::tail::Stored,
-    through: u64,
-) -> u64 {
-    let mut tail = session.lock();
-    let mut freed = 0;
-    while tail.runs.front().is_some_and(|run| run.commit <= through) {
-        freed += tail.runs.pop_front().map_or(0, |run| run.cost);
-    }
-    tail.stored = stored;
-    tail.header_stored = true;
-    tail.listed = !tail.runs.is_empty();
-    let again = tail.listed;
-    drop(tail);
-    if again {
-        core.add_undrained(Arc::clone(session));
-    }
-    freed
 }
 
 /// Why a pass did not happen.

@@ -311,7 +311,7 @@ impl Journal {
     pub(crate) fn sync(&self, health: &Health) -> Result<()> {
         let _one_at_a_time = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if health.is_failed() {
-            health.check()?;
+            return Err(health.failure());
         }
         let (file, written) = {
             let position = self.position();
@@ -324,6 +324,10 @@ impl Journal {
             self.in_sync
                 .during(|| file.sync())
                 .map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
+        }
+        // Too late when the watchdog has failed the store meanwhile: readers were told where the end is.
+        if health.is_failed() {
+            return Err(health.failure());
         }
         self.durable.fetch_max(written, Ordering::AcqRel);
         Ok(())

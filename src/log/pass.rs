@@ -194,14 +194,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Step 2: everything else, in one batch with the mark; durable when it returns. Returns what is stored now.
-    pub(crate) fn records(mut self) -> Result<Vec<(&'a Arc<SessionState>, Stored)>> {
+    pub(crate) fn records(mut self) -> Result<Vec<(Arc<SessionState>, Stored)>> {
         let mut changes = Vec::new();
         let mut done = Vec::new();
         for job in std::mem::take(&mut self.jobs) {
             let Some(after) = job.after else { continue };
             self.job_records(&job, after, &mut changes);
             done.push((
-                job.session,
+                Arc::clone(job.session),
                 Stored { len: after.len, updated: after.updated, hash: Some(after.hash) },
             ));
         }

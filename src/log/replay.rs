@@ -28,10 +28,17 @@ const TORN: &str = "torn-";
 
 /// Counts this open in the engine, durably: its write numbers are then above all earlier ones, and the engine has
 /// proved that it takes writes before anything is drained into it.
-pub(crate) fn count_open(storage: &dyn Storage) -> Result<u32> {
+///
+/// `known`: the store was opened before, so an engine without a count has lost its content (sled makes a new, empty
+/// database where it misses its first page).
+pub(crate) fn count_open(storage: &dyn Storage, known: bool) -> Result<u32> {
     let place = || Place::new("open count");
     let before = match storage.get(Map::Sessions, format::OPENED_KEY)? {
         Some(value) => format::decode_opened(&value).map_err(|error| error.at(place()))?.count,
+        None if known => {
+            let corruption = Corruption::Missing { what: "the record that every opened engine has" };
+            return Err(Error::Corrupt { place: place(), corruption });
+        }
         None => 0,
     };
     let count = before.checked_add(1).ok_or_else(|| Error::Corrupt {

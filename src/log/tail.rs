@@ -177,6 +177,18 @@ impl Tail {
         self.followers > 0
     }
 
+    /// Takes off what is stored up to the commit `through`. Returns the room that it took.
+    pub(crate) fn let_go(&mut self, stored: Stored, through: u64) -> u64 {
+        let mut freed = 0;
+        while self.runs.front().is_some_and(|run| run.commit <= through) {
+            freed += self.runs.pop_front().map_or(0, |run| run.cost);
+        }
+        self.stored = stored;
+        self.header_stored = true;
+        self.listed = !self.runs.is_empty();
+        freed
+    }
+
     /// Puts it on the drain's list, if it is not there. Returns whether the caller has to add it.
     pub(crate) fn list(&mut self) -> bool {
         !std::mem::replace(&mut self.listed, true)

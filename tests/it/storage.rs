@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sessionlog::{
-    Entries, Entry, Error, FolderJournalFiles, JournalFiles, MAX_VALUE_BYTES, Map, MemoryJournalFiles,
+use sessionlog::Error;
+use sessionlog::storage::{
+    Entries, Entry, FolderJournalFiles, JournalFiles, MAX_VALUE_BYTES, Map, MemoryJournalFiles,
     MemoryStorage, SledStorage, Storage,
 };
 use tempfile::TempDir;

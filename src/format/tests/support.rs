@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::event::{Content, Event, EventKind, EventParts, JsonString, JsonText};
+use crate::event::{Content, Event, EventKind, JsonString, JsonText, write_line};
 use crate::format::*;
 use crate::id::{Seq, StorageKey, Timestamp};
 
@@ -191,10 +191,15 @@ pub(super) fn encode(events: &[Event]) -> Run {
     encoder.finish()
 }
 
-/// A hash that stands for that of an event's line: these tests need a chain, not lines.
-pub(super) fn next_hash(hash: Hash, parts: &EventParts<'_>) -> Hash {
-    hash.next(format!("{parts:?}").as_bytes())
+/// The running hash after one more event.
+pub(super) fn next_hash(hash: Hash, event: &Event) -> Hash {
+    let mut line = Vec::new();
+    write_line(event.seq, &event.parts(), &mut line);
+    hash.next(&line)
 }
+
+/// A block, or a head with its parts.
+pub(super) type Stored<'a> = (BlockView<'a>, Vec<(u32, &'a [u8])>);
 
 /// Packs events and keeps the values.
 pub(super) struct Values {
@@ -224,16 +229,16 @@ impl Values {
         };
         for event in events {
             assert_eq!(packer.end(), event.seq.get());
-            hash = next_hash(hash, &event.parts());
+            hash = next_hash(hash, event);
             packer.push(&event.parts(), hash, context, &mut sink).unwrap();
         }
         packer.finish(context, &mut sink).unwrap();
         hash
     }
 
-    /// Blocks and heads, each with its values: itself and its parts.
-    pub(super) fn blocks(&self) -> Vec<(BlockView<'_>, Vec<(u32, &[u8])>)> {
-        let mut blocks: Vec<(BlockView<'_>, Vec<(u32, &[u8])>)> = Vec::new();
+    /// Blocks and heads, in order.
+    pub(super) fn blocks(&self) -> Vec<Stored<'_>> {
+        let mut blocks: Vec<Stored<'_>> = Vec::new();
         for (key, value) in &self.map {
             let key = parse_event_key(key).unwrap();
             match key.part {
@@ -259,4 +264,43 @@ impl Values {
         }
         out
     }
+}
+
+/// Gives a value the checksum of its bytes: what a wrong program would write.
+pub(super) fn forge(mut value: Vec<u8>) -> Vec<u8> {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&value[..48]);
+    hasher.update(&value[52..]);
+    value[48..52].copy_from_slice(&hasher.finalize().to_be_bytes());
+    value
+}
+
+/// The value with other bytes at some place, and a checksum that fits.
+pub(super) fn forged(value: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut value = value.to_vec();
+    value[at..at + bytes.len()].copy_from_slice(bytes);
+    forge(value)
+}
+
+/// Goal, for any value: each byte flipped and each truncation is an error, a newer version is told apart from
+/// damage, and no bytes with a right checksum make a panic.
+pub(super) fn damage<T>(value: &[u8], read: impl Fn(&[u8]) -> Result<T, FormatError>) {
+    assert!(read(value).is_ok());
+    for at in 0..value.len() {
+        for bits in [1, 0x80, 0xff] {
+            let mut damaged = value.to_vec();
+            damaged[at] ^= bits;
+            assert!(matches!(read(&damaged), Err(FormatError::Corrupt(_))), "byte {at} ^ {bits}");
+            let _ = read(&forge(damaged));
+        }
+        assert!(matches!(read(&value[..at]), Err(FormatError::Corrupt(_))), "cut at {at}");
+    }
+    assert!(matches!(read(&[value, &[0]].concat()), Err(FormatError::Corrupt(_))), "a byte behind the end");
+    for found in [2, 255] {
+        let newer = forged(value, 5, &[found]);
+        assert_eq!(read(&newer).err(), Some(FormatError::Unsupported { found: u32::from(found) }));
+    }
+    assert!(matches!(read(&forged(value, 5, &[0])), Err(FormatError::Corrupt(_))), "version 0");
+    assert!(matches!(read(&forged(value, 7, &[1])), Err(FormatError::Corrupt(_))), "the spare byte");
+    assert!(matches!(read(&forged(value, 8, &[0xee; 16])), Err(FormatError::Corrupt(_))), "another key");
 }

@@ -156,7 +156,8 @@ pub(crate) fn difference(found: &[String], expected: &[String]) -> Option<String
         return None;
     }
     let at = found.iter().zip(expected).take_while(|(a, b)| a == b).count();
-    let mut text = format!("{} lines found, {} expected, different from {at} on", found.len(), expected.len());
+    let mut text =
+        format!("{} lines found, {} expected, different from {at} on", found.len(), expected.len());
     for (what, line) in [("found", found.get(at)), ("expected", expected.get(at))] {
         let line: String = line.map_or("nothing".into(), |line| line.chars().take(160).collect());
         write!(text, "\n  {what}: {line}").unwrap();

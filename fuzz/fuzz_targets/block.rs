@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use sessionlog_fuzz::base::{CLOSED, quiet};
 use sessionlog_fuzz::image::{Entries, Image};
 use sessionlog_fuzz::input::{Input, damage, overwrite};
-use sessionlog_fuzz::reads::{Trust, Truth, go_on, look_at_error, read_all};
+use sessionlog_fuzz::reads::{Depth, Trust, Truth, go_on, look_at_error, read_all};
 use sessionlog_fuzz::values;
 
 sessionlog_fuzz::limit_memory!();
@@ -114,11 +114,11 @@ fn open(image: &Image, names: &Truth, mut trust: Trust) {
             Ok(store) => store,
             Err(error) => return look_at_error(&error, &trust),
         };
-        read_all(&store, names.keys(), &trust);
         if goes_on {
+            read_all(&store, names.keys(), &trust, Depth::EveryWay);
             go_on(&store, names.keys(), &mut trust);
-            read_all(&store, names.keys(), &trust);
         }
+        read_all(&store, names.keys(), &trust, Depth::Forward);
         if let Err(error) = store.close() {
             look_at_error(&error, &trust);
         }

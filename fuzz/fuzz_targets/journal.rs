@@ -9,7 +9,7 @@ use sessionlog_fuzz::base::{KILLED, quiet};
 use sessionlog_fuzz::frames;
 use sessionlog_fuzz::image::Image;
 use sessionlog_fuzz::input::{Input, damage, overwrite};
-use sessionlog_fuzz::reads::{Trust, Truth, go_on, look_at_error, read_all, truth_of};
+use sessionlog_fuzz::reads::{Depth, Trust, Truth, go_on, look_at_error, read_all, truth_of};
 
 sessionlog_fuzz::limit_memory!();
 
@@ -125,14 +125,14 @@ fn open(image: &Image, sound: Option<(&Truth, &Truth)>) {
             Trust::Forged
         }
     };
-    read_all(&store, names.keys(), &trust);
+    read_all(&store, names.keys(), &trust, Depth::EveryWay);
     if let Trust::Damaged(found) = &trust {
         names = found.clone();
         let report = store.check().expect("the store is open");
         assert!(report.is_clean(), "{:?}", report.problems);
     }
     go_on(&store, names.keys(), &mut trust);
-    read_all(&store, names.keys(), &trust);
+    read_all(&store, names.keys(), &trust, Depth::Forward);
     let closed = store.close();
     drop(store);
     if let Err(error) = closed {
@@ -140,7 +140,7 @@ fn open(image: &Image, sound: Option<(&Truth, &Truth)>) {
     }
     match seams.open(quiet()) {
         Ok(store) => {
-            read_all(&store, names.keys(), &trust);
+            read_all(&store, names.keys(), &trust, Depth::Forward);
             if let Trust::Damaged(truth) = &trust {
                 assert_eq!(store.open_report().replayed_commits, 0, "a clean open replays nothing");
                 assert_eq!(truth_of(&store), *truth, "an orderly close loses nothing");

@@ -121,7 +121,7 @@ fn recycled() -> Base {
     store.drain().expect("memory has no faults");
     let drained = truth_of(&store);
     // The first segment is free only behind the one that follows it.
-    append(&first, [large(1, 9_000)], Append::new().sync());
+    append(&first, [large(1, 1_000)], Append::new().sync());
     append(&child, (0..3).map(event), Append::new().buffered());
     create(&store, "second");
     let grandchild = fork(&store, "child", 24, "grandchild");
@@ -170,18 +170,18 @@ fn closed() -> Base {
     let small = create(&store, "small");
     append(&small, (0..15).map(event), Append::new().sync());
     let long = create(&store, "long");
-    append(&long, (0..130).map(event), Append::new().sync());
-    let chunks = (0..70).map(|n| NewEvent::assistant_chunk(noise(n, 120)));
+    append(&long, (0..30).map(event), Append::new().sync());
+    let chunks = (0..30).map(|n| NewEvent::assistant_chunk(noise(n, 300)));
     append(&long, chunks, Append::new().sync());
     let parts = create(&store, "parts");
-    append(&parts, [event(1), large(1, 20_000), large(2, 9_000), event(2)], Append::new().sync());
-    append(&parts, [NewEvent::assistant_chunk(noise(3, 9_000)), event(5)], Append::new().sync());
-    let child = fork(&store, "long", 100, "child");
+    append(&parts, [event(1), large(1, 13_000), large(2, 7_000), event(2)], Append::new().sync());
+    append(&parts, [NewEvent::assistant_chunk(noise(3, 7_000)), event(5)], Append::new().sync());
+    let child = fork(&store, "long", 45, "child");
     append(&child, (0..5).map(event), Append::new().sync());
-    let grandchild = fork(&store, "child", 103, "grandchild");
-    append(&grandchild, [large(4, 8_000)], Append::new().sync());
+    let grandchild = fork(&store, "child", 48, "grandchild");
+    append(&grandchild, [event(9)], Append::new().sync());
     fork(&store, "parts", 2, "cut");
-    fork(&store, "child", 50, "within");
+    fork(&store, "child", 20, "within");
     create(&store, "empty");
     store.drain().expect("memory has no faults");
     // A last block that is continued.

@@ -15,8 +15,8 @@ use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{
-    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, NewHeader, Opened, RunView, Sections,
-    WriteNumbers,
+    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, MAX_NUMBER, NewHeader, Opened, RunView,
+    Sections, WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::options::StoreOptions;
@@ -123,8 +123,11 @@ impl Found {
         let mut names = files.list().map_err(io("list", ""))?;
         names.sort();
         for name in names {
-            let number =
-                |prefix| name.strip_prefix(prefix).and_then(|number: &str| number.parse::<u64>().ok());
+            let number = |prefix| {
+                let number = name.strip_prefix(prefix)?.parse::<u64>().ok()?;
+                // There is a next name.
+                Some(number).filter(|number| *number <= MAX_NUMBER)
+            };
             let known =
                 [SEGMENT, UNFINISHED, TORN].into_iter().find_map(|prefix| Some((prefix, number(prefix)?)));
             let Some((prefix, number)) = known else { continue };

@@ -78,7 +78,7 @@ pub(crate) fn open(
     let highest = frames.highest().max(drained);
     let journal =
         Journal::new(Arc::clone(&files), folder.clone(), store_id, highest + 1, found.highest_name + 1);
-    let core = Core::new(options, storage, journal, folder.clone());
+    let core = Core::new(options, storage, journal);
     core.drain.prepare(drained, Writer::new(open_count));
     for (commit, frame) in frames.valid.range(drained + 1..end) {
         report.replayed_commits += 1;

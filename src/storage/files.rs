@@ -65,7 +65,11 @@ pub(super) fn create_folder(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            create_folder(parent.ok_or(error).map_err(at("create", path))?)?;
+            let Some(parent) = parent else { return Err(at("create", path)(error)) };
+            if !create_folder(parent)? {
+                // The parent is there and still refuses (`/proc` does): trying again would never end.
+                return Err(at("create", path)(error));
+            }
             return create_folder(path);
         }
         Err(error) => return Err(at("create", path)(error)),
@@ -130,5 +134,20 @@ pub(super) fn remove_if_there(path: &Path) -> Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(at("remove", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parent that exists and takes no folder (`/proc` says that the new one was not found) is an error, not a
+    /// question to be asked for ever.
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error() {
+        if cfg!(target_os = "linux") {
+            let made = create_folder(Path::new("/proc/sessionlog-test/store"));
+            assert!(matches!(made, Err(Error::Io { action: "create", .. })), "{made:?}");
+        }
     }
 }

@@ -68,13 +68,18 @@ impl Run {
         self.store.as_ref().expect("the store is open")
     }
 
-    pub(crate) fn session(&self, name: &str) -> Session {
-        self.store().session(&id(name)).unwrap()
+    /// A session's handle; `None` when a fault in the background has just ended the process.
+    pub(crate) fn session(&self, name: &str) -> Option<Session> {
+        match self.store().session(&id(name)) {
+            Ok(session) => Some(session),
+            Err(_) if self.medium.stopped() => None,
+            Err(error) => panic!("{}", self.context(&format!("session {name}: {error:?}"))),
+        }
     }
 
     /// Whether the store is open and takes writes.
     pub(crate) fn goes_on(&self) -> bool {
-        !self.over && self.store.is_some()
+        !self.over && self.store.is_some() && !self.medium.stopped()
     }
 
     fn context(&self, text: &str) -> String {
@@ -159,7 +164,7 @@ impl Run {
         let found = whole(store).unwrap_or_else(|error| panic!("reads go on: {error:?}"));
         self.model.check_failed(&found).unwrap_or_else(|text| panic!("{}", self.context(&text)));
         for name in found.keys() {
-            let session = self.session(name);
+            let session = self.session(name).expect("reads go on");
             assert_eq!(session.len(), session.durable_len(), "the visible end falls back to the durable end");
             let refused = session.append(super::events::user("after the failure").to_new());
             assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
@@ -205,7 +210,7 @@ impl Run {
         if len % 2 == 0 {
             append = append.expect(Seq::new(len as u64));
         }
-        let session = self.session(name);
+        let Some(session) = self.session(name) else { return };
         let result = session.append_with(append, said.iter().map(Said::to_new));
         if let Ok(seqs) = &result {
             let expected = Seq::new(len as u64)..Seq::new((len + said.len()) as u64);
@@ -224,10 +229,12 @@ impl Run {
         let len = self.model.len(name) as u64;
         let expected = Seq::new(if wrong == len { len + 1 } else { wrong });
         let append = Append::new().expect(expected);
-        match self.session(name).append_with(append, said.iter().map(Said::to_new)) {
+        let Some(session) = self.session(name) else { return };
+        match session.append_with(append, said.iter().map(Said::to_new)) {
             Err(Error::SeqConflict { session, expected: e, actual }) => {
                 assert_eq!((session.as_str(), e, actual), (name, expected, Seq::new(len)));
             }
+            Err(_) if self.medium.stopped() => self.over = true,
             Err(Error::Failed { .. }) if self.medium.fired() => self.over = true,
             other => panic!("a wrong expected seq gave {other:?}"),
         }

@@ -11,7 +11,8 @@ use self::support::events::{self, Said};
 use self::support::medium::{Crash, Fault, Medium};
 use self::support::run::{Run, quiet};
 
-#[allow(dead_code, missing_debug_implementations, reason = "the tests use more of it")]
+#[allow(dead_code, reason = "the tests use more of it")]
+#[allow(clippy::cast_possible_truncation, reason = "as in the tests")]
 #[path = "../../tests/it/support/mod.rs"]
 mod support;
 
@@ -80,9 +81,9 @@ enum End {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Failing {
     Stop,
-    Fail,
+    Once,
     Tear,
-    StayFailing,
+    FromNowOn,
 }
 
 impl From<How> for Durability {
@@ -107,9 +108,9 @@ impl From<Failing> for Fault {
     fn from(failing: Failing) -> Self {
         match failing {
             Failing::Stop => Self::Stop,
-            Failing::Fail => Self::Fail,
+            Failing::Once => Self::Fail,
             Failing::Tear => Self::Tear,
-            Failing::StayFailing => Self::StayFailing,
+            Failing::FromNowOn => Self::StayFailing,
         }
     }
 }

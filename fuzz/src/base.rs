@@ -59,9 +59,9 @@ fn noise(seed: u64, len: usize) -> String {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        char::from(b'0' + (state >> 32) as u8 % 64)
+        b'0' + u8::try_from(state >> 58).unwrap_or_default()
     });
-    letters.take(len).map(|letter| if letter == '\\' { '~' } else { letter }).collect()
+    letters.take(len).map(|letter| if letter == b'\\' { '~' } else { char::from(letter) }).collect()
 }
 
 /// The `n`-th of events of all sorts.

@@ -64,7 +64,7 @@ pub enum Error {
         len: u64,
     },
     /// An event is not valid; see [`EventError`].
-    #[error("event {index}: {source}")]
+    #[error("event {index} is not valid")]
     InvalidEvent {
         /// The position of the event in what was given, from 0.
         index: usize,
@@ -101,8 +101,9 @@ pub enum Error {
         /// The greatest number of bytes.
         max_bytes: usize,
     },
-    /// Stored bytes are damaged. Reads of other places go on working; `scan` lists all damage.
-    #[error("corrupt {place}: {corruption}; run `scan`, then `repair` or `salvage`")]
+    /// Stored bytes are damaged. Reads of other places go on working; [`Store::check`](crate::Store::check) lists all
+    /// damage it meets.
+    #[error("corrupt {place}: {corruption}")]
     Corrupt {
         /// Where.
         place: Place,

@@ -14,12 +14,12 @@ use crate::store::Store;
 
 /// The engine's cache.
 pub(crate) const CACHE_BYTES: u64 = 64 << 20;
-/// The longest line of an event.
-pub(crate) const MAX_EVENT_BYTES: u64 = 16 << 20;
-/// The most bytes of lines in one batch.
-pub(crate) const MAX_BATCH_BYTES: u64 = 64 << 20;
+/// The longest line of an event, in bytes: 16 MiB.
+pub const MAX_EVENT_BYTES: u64 = 16 << 20;
+/// The most bytes of lines in one batch: 64 MiB.
+pub const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// The most events in one batch.
-pub(crate) const MAX_BATCH_EVENTS: usize = 65_536;
+pub const MAX_BATCH_EVENTS: usize = 65_536;
 /// The most bytes of names and values in a session's metadata: a header is one small value of the engine.
 pub(crate) const MAX_META_BYTES: usize = 4 << 10;
 /// How long a Buffered event may wait for its sync.

@@ -136,7 +136,7 @@ impl Store {
         let durability = storage.durability();
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let opened = (|| {
-            let open_count = log::replay::count_open(storage.as_ref())?;
+            let open_count = log::replay::count_open(storage.as_ref(), folder.description().is_some())?;
             let store_id =
                 folder.description().map_or_else(|| *uuid::Uuid::now_v7().as_bytes(), |d| d.store_id);
             let wanted = Description {
@@ -173,7 +173,7 @@ impl Store {
         files: Arc<dyn JournalFiles>,
         options: StoreOptions,
     ) -> Result<Self> {
-        let open_count = match log::replay::count_open(storage.as_ref()) {
+        let open_count = match log::replay::count_open(storage.as_ref(), false) {
             Ok(count) => count,
             Err(error) => return Err(close_after(storage.as_ref(), error)),
         };

@@ -140,6 +140,9 @@ pub(crate) const MAX_BLOCK_LEN: usize = 256 * 1024;
 /// The greatest decoded length of a large event: a batch's 64 MiB of lines, with room for stored form.
 pub(crate) const MAX_LARGE_LEN: usize = 80 * 1024 * 1024;
 
+/// The greatest seq, length and commit number that is believed. No log gets there, so sums with them never overflow.
+pub(crate) const MAX_NUMBER: u64 = u64::MAX >> 1;
+
 /// How keys are shown.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

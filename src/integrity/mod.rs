@@ -2,7 +2,7 @@
 
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, Hash};
-use crate::id::Seq;
+use crate::id::{Seq, SessionId};
 use crate::session::Session;
 use crate::storage::Map;
 use crate::store::Store;
@@ -39,7 +39,7 @@ impl CheckReport {
         let mut report = Self::default();
         for info in store.list()? {
             let checked = info.and_then(|info| {
-                let session = store.session(&info.header.id)?;
+                let session = listed(store, &info.header.id)?;
                 let events = check_session(store, &session);
                 Ok((info.header.id, events))
             });
@@ -58,6 +58,17 @@ impl CheckReport {
         }
         Ok(report)
     }
+}
+
+/// A session that the list shows: its id leads to it, too.
+fn listed(store: &Store, id: &SessionId) -> Result<Session> {
+    store.session(id).map_err(|error| match error {
+        Error::SessionNotFound { session } => Error::Corrupt {
+            place: Place::new("id record").session(session),
+            corruption: Corruption::Missing { what: "the id of a session that is listed" },
+        },
+        error => error,
+    })
 }
 
 /// Reads a session's own events and follows the running hash to where its summary says it is. Returns their number.

@@ -3,7 +3,6 @@
 //! Locks are taken in this order, and none is held while waiting for another thread's work: catalog, session tail,
 //! commit queue; journal writer, sync, position.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +33,6 @@ pub(crate) struct Core {
     pub(crate) observers: Observers,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
     pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
-    pub(crate) folder: PathBuf,
     pub(crate) durability: DurabilityRule,
     pub(crate) max_event_bytes: u64,
     pub(crate) watchdog: Duration,
@@ -43,12 +41,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(
-        options: &StoreOptions,
-        storage: Arc<dyn Storage>,
-        journal: Journal,
-        folder: PathBuf,
-    ) -> Arc<Self> {
+    pub(crate) fn new(options: &StoreOptions, storage: Arc<dyn Storage>, journal: Journal) -> Arc<Self> {
         Arc::new(Self {
             health: Health::default(),
             storage,
@@ -60,7 +53,6 @@ impl Core {
             keeper: Keeper::default(),
             observers: Observers::default(),
             undrained: Mutex::default(),
-            folder,
             durability: options.durability,
             max_event_bytes: options.max_event_bytes,
             watchdog: options.watchdog,

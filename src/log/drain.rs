@@ -16,8 +16,9 @@ use super::room::Full;
 use crate::error::{Error, Result};
 use crate::options::DRAIN_BYTES;
 
-/// What a pass may need beside the bytes it moves: the engine writes whole segments of its own.
-const MARGIN_BYTES: u64 = 2 << 20;
+/// What a pass may need beside the bytes it moves: the engine writes whole segments of its own, and old pages are free
+/// only when the new ones are there.
+const MARGIN_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Drain {
@@ -194,11 +195,10 @@ impl Drain {
         if through == self.through() || (!all && !core.has_undrained()) {
             return Ok(());
         }
-        let needed_bytes = core.room.used() + MARGIN_BYTES;
-        let free_bytes = core.journal.free_bytes()?;
-        if free_bytes < needed_bytes {
-            return Err(Fault::Full(Full { path: core.folder.clone(), needed_bytes, free_bytes }));
-        }
+        let moved = core.room.used();
+        let needed_bytes = moved + moved / 2 + MARGIN_BYTES;
+        // Segments that are made meanwhile leave this much to the engine.
+        let _promise = core.journal.promise(needed_bytes)?;
         let sessions = core.drainable(through);
         let mut pass = Pass::new(core, writer, through, &sessions)?;
         pass.blocks()?; // (1)

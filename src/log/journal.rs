@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::commit::{Request, Work};
+use super::drain::Fault;
 use super::health::Health;
 use super::room::Full;
 use crate::error::{Error, Result};
@@ -47,6 +48,18 @@ pub(crate) struct Journal {
     published: AtomicU64,
     writing: Busy,
     in_sync: Busy,
+    /// Free space that a drain under way counts on.
+    promised: AtomicU64,
+}
+
+/// Free space that segments leave alone, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Promise<'a>(&'a Journal);
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.0.promised.store(0, Ordering::Release);
+    }
 }
 
 /// Since when an operation is under way, for the watchdog.
@@ -154,6 +167,7 @@ impl Journal {
             published: AtomicU64::new(before),
             writing: Busy::default(),
             in_sync: Busy::default(),
+            promised: AtomicU64::new(0),
         }
     }
 
@@ -249,7 +263,7 @@ impl Journal {
 
     /// Makes a segment: zero bytes, durable under its name.
     fn make(&self, bytes: u64) -> Result<Segment, Refusal> {
-        let needed_bytes = bytes + MARGIN_BYTES;
+        let needed_bytes = bytes + MARGIN_BYTES + self.promised.load(Ordering::Acquire);
         let free_bytes =
             self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
         if free_bytes < needed_bytes {
@@ -390,8 +404,15 @@ impl Journal {
         writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|segment| segment.bytes).sum()
     }
 
-    pub(crate) fn free_bytes(&self) -> Result<u64> {
-        self.files.free_bytes().map_err(|source| self.io("read the free space of", "", source))
+    /// Keeps `needed_bytes` of free space for a pass of the drain, or says that they are not there.
+    pub(crate) fn promise(&self, needed_bytes: u64) -> Result<Promise<'_>, Fault> {
+        let free_bytes =
+            self.files.free_bytes().map_err(|source| self.io("read the free space of", "", source))?;
+        if free_bytes < needed_bytes {
+            return Err(Fault::Full(Full { path: self.folder.clone(), needed_bytes, free_bytes }));
+        }
+        self.promised.store(needed_bytes, Ordering::Release);
+        Ok(Promise(self))
     }
 
     fn io(&self, action: &'static str, name: &str, source: io::Error) -> Error {

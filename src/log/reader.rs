@@ -323,6 +323,8 @@ impl Iterator for Events {
                 None
             }
             Err(error) => {
+                // A block that turns out to be damaged halfway gives nothing.
+                self.decoded.clear();
                 self.finished = true;
                 Some(Err(error))
             }

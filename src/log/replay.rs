@@ -15,8 +15,8 @@ use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{
-    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, NewHeader, Opened, RunView, Sections,
-    WriteNumbers,
+    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, MAX_NUMBER, NewHeader, Opened, RunView,
+    Sections, WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::options::StoreOptions;
@@ -28,10 +28,17 @@ const TORN: &str = "torn-";
 
 /// Counts this open in the engine, durably: its write numbers are then above all earlier ones, and the engine has
 /// proved that it takes writes before anything is drained into it.
-pub(crate) fn count_open(storage: &dyn Storage) -> Result<u32> {
+///
+/// `known`: the store was opened before, so an engine without a count has lost its content (sled makes a new, empty
+/// database where it misses its first page).
+pub(crate) fn count_open(storage: &dyn Storage, known: bool) -> Result<u32> {
     let place = || Place::new("open count");
     let before = match storage.get(Map::Sessions, format::OPENED_KEY)? {
         Some(value) => format::decode_opened(&value).map_err(|error| error.at(place()))?.count,
+        None if known => {
+            let corruption = Corruption::Missing { what: "the record that every opened engine has" };
+            return Err(Error::Corrupt { place: place(), corruption });
+        }
         None => 0,
     };
     let count = before.checked_add(1).ok_or_else(|| Error::Corrupt {
@@ -71,7 +78,7 @@ pub(crate) fn open(
     let highest = frames.highest().max(drained);
     let journal =
         Journal::new(Arc::clone(&files), folder.clone(), store_id, highest + 1, found.highest_name + 1);
-    let core = Core::new(options, storage, journal, folder.clone());
+    let core = Core::new(options, storage, journal);
     core.drain.prepare(drained, Writer::new(open_count));
     for (commit, frame) in frames.valid.range(drained + 1..end) {
         report.replayed_commits += 1;
@@ -116,8 +123,11 @@ impl Found {
         let mut names = files.list().map_err(io("list", ""))?;
         names.sort();
         for name in names {
-            let number =
-                |prefix| name.strip_prefix(prefix).and_then(|number: &str| number.parse::<u64>().ok());
+            let number = |prefix| {
+                let number = name.strip_prefix(prefix)?.parse::<u64>().ok()?;
+                // There is a next name.
+                Some(number).filter(|number| *number <= MAX_NUMBER)
+            };
             let known =
                 [SEGMENT, UNFINISHED, TORN].into_iter().find_map(|prefix| Some((prefix, number(prefix)?)));
             let Some((prefix, number)) = known else { continue };

@@ -46,7 +46,7 @@ struct Weaker {
 impl EngineFiles {
     /// Removes what a crash left, and sets the attribute: to be done before the engine opens.
     pub(super) fn prepare(dir: &Path) -> Result<Self> {
-        files::restrict_path(dir, 0o700).map_err(files::at("set the mode of", dir))?;
+        files::restrict_path(dir)?;
         remove_leftovers(dir)?;
         // At every open and on what exists, too: copying a store drops it. The folder first, for what comes new.
         let mut synchronous = synchronous::set(dir)?;
@@ -59,9 +59,7 @@ impl EngineFiles {
     /// Finds out which mode is on and makes durable what the engine made: to be done when it has opened.
     pub(super) fn opened(mut self) -> Result<Self> {
         for path in contents(&self.dir)? {
-            let folder = path.is_dir();
-            files::restrict_path(&path, if folder { 0o700 } else { 0o600 })
-                .map_err(files::at("set the mode of", &path))?;
+            files::restrict_path(&path)?;
             // Read back, because on btrfs new files do not inherit it.
             self.synchronous &= synchronous::is_set(&path)?;
         }

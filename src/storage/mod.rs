@@ -73,7 +73,8 @@ pub type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 /// there or not, but `apply` is whole or absent.
 ///
 /// After a write or flush that failed every later one fails with [`Error::Failed`](crate::Error::Failed), whose cause
-/// is the first error; reads go on. After `close` every call gives [`Error::Closed`](crate::Error::Closed).
+/// is the first error. Reads go on, but those that need what the engine had moved and not yet written fail, too; it is
+/// there again after reopening. After `close` every call gives [`Error::Closed`](crate::Error::Closed).
 ///
 /// Keys have at most 512 bytes and values [`MAX_VALUE_BYTES`].
 pub trait Storage: fmt::Debug + Send + Sync {

@@ -235,7 +235,7 @@ fn a_block_beyond_the_summary_is_cut() {
     assert_eq!(values.map.len(), 1);
     let value = values.map.values().next().unwrap().clone();
     let block = open_block(KEY, 0, &value).unwrap();
-    let hash = events[..90].iter().fold(Hash::START, |hash, event| next_hash(hash, event));
+    let hash = events[..90].iter().fold(Hash::START, next_hash);
     let packer = Packer::resume(&block, 90, hash, &mut Scratch::new()).unwrap().unwrap();
     assert_eq!(packer.end(), 90);
     values.pack(packer, &[], hash);

@@ -10,6 +10,7 @@
 mod cli;
 mod engine;
 mod fault;
+mod fuzz_finds;
 mod journal;
 mod model;
 mod storage;

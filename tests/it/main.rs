@@ -8,6 +8,7 @@
 )]
 
 mod cli;
+mod damage;
 mod engine;
 mod fault;
 mod journal;

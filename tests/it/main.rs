@@ -7,10 +7,16 @@
     reason = "in a test a panic is a finding; helpers are not covered by clippy.toml"
 )]
 
+mod append;
 mod cli;
 mod engine;
 mod fault;
+mod follow;
+mod fork;
 mod journal;
+mod lifecycle;
 mod model;
+mod read;
+mod sessions;
 mod storage;
 mod support;

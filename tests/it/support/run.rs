@@ -225,7 +225,7 @@ impl Run {
             Some(Durability::Sync) => Append::new().sync(),
             Some(Durability::Buffered) => Append::new().buffered(),
         };
-        if len % 2 == 0 {
+        if len.is_multiple_of(2) {
             append = append.expect(Seq::new(len as u64));
         }
         let Some(session) = self.session(name) else { return };

@@ -98,7 +98,7 @@ prop_compose! {
 
 /// Events of all kinds, most of them chunks, with seqs from some first one.
 pub(super) fn any_events(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Event>> {
-    let first = prop_oneof![Just(0), 0..1000u64, Just(u64::MAX - 2000)];
+    let first = prop_oneof![Just(0), 0..1000u64, Just(crate::format::MAX_NUMBER - 2000)];
     (vec(any_event(), count), first).prop_map(|(mut events, first)| {
         for (seq, event) in (first..).zip(&mut events) {
             event.seq = Seq::new(seq);
@@ -251,7 +251,7 @@ impl Values {
 
     /// Reads all back.
     pub(super) fn decode(&self, which: Sections) -> Vec<Event> {
-        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         for (block, parts) in self.blocks() {
             match block.is_large() {
                 None => block.decode(&mut scratch, 0, u32::MAX, which, &mut out).unwrap(),

@@ -263,6 +263,27 @@ fn what_is_no_store_is_left_alone() {
     assert_eq!(StoreOptions::new().create(false).open(&empty).unwrap().list().unwrap().count(), 1);
 }
 
+/// A kill or a power cut in the very first open leaves a started store, with any part of its lock's text: the next
+/// open completes it.
+#[test]
+fn an_interrupted_making_is_completed() {
+    for text in
+        ["", "3", "3599", "3599 ", "3599 437988", "3599 437988\n", "\0\0\0\0\0\0\0\0\0\0\0", "3599\0\0\0"]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("journal")).unwrap();
+        fs::create_dir(folder.path().join("engine-1")).unwrap();
+        fs::write(folder.path().join("lock"), text).unwrap();
+        let store = Store::open(folder.path()).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
+        session(&store).append(user("x").to_new()).unwrap();
+    }
+    // A file of that name that is not ours is left alone, and its folder is none of ours.
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("lock"), "door").unwrap();
+    assert!(matches!(Store::open(folder.path()), Err(Error::NotAStore { .. })));
+    assert_eq!(fs::read_to_string(folder.path().join("lock")).unwrap(), "door");
+}
+
 /// A store says what it is and takes, and a check of a sound one is clean and counts.
 #[test]
 fn a_store_says_what_it_is() {

@@ -14,6 +14,7 @@ mod engine;
 mod fault;
 mod follow;
 mod fork;
+mod fuzz_finds;
 mod journal;
 mod lifecycle;
 mod model;

@@ -184,7 +184,8 @@ impl StoreOptions {
     /// It is called in seq order for each session, on one thread of its own, outside all locks. A slow observer holds
     /// appends up: the queue before it is bounded, waits, and drops nothing. A panic in it is caught; it hears the
     /// next event. It may read; what it appends to the same store is refused with
-    /// [`CalledFromObserver`](crate::Error::CalledFromObserver).
+    /// [`CalledFromObserver`](crate::Error::CalledFromObserver). A store or session that it owns keeps the store open
+    /// until [`Store::close`](crate::Store::close).
     #[must_use]
     pub fn observer(mut self, observer: impl FnMut(&SessionId, &Event) + Send + 'static) -> Self {
         self.observer = Some(Box::new(observer));

@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
             break;
         }
         let fix = flags & 2 != 0;
-        if input.u8() % 2 == 0 {
+        if input.coin() {
             change(&mut image.events, &image.sessions, &mut input, fix);
         } else {
             let mut sessions = std::mem::take(&mut image.sessions);
@@ -88,7 +88,7 @@ fn change(entries: &mut Entries, sessions: &Entries, input: &mut Input<'_>, fix:
         _ => move_key(&mut key, input),
     }
     if fix {
-        if input.u8() % 2 == 0 {
+        if input.coin() {
             values::rekey(&key, &mut value);
         }
         values::fix(&mut value);
@@ -97,7 +97,7 @@ fn change(entries: &mut Entries, sessions: &Entries, input: &mut Input<'_>, fix:
 }
 
 fn move_key(key: &mut Vec<u8>, input: &mut Input<'_>) {
-    if input.u8() % 2 == 0 {
+    if input.coin() {
         // Another seq, of the same session.
         overwrite(key, 16, &input.edge().to_be_bytes());
     } else {

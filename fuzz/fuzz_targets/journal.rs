@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sessionlog::Error;
-use sessionlog_fuzz::base::{KILLED, quiet};
+use sessionlog_fuzz::base::{KILLED, SEGMENT_BYTES, quiet};
 use sessionlog_fuzz::frames;
 use sessionlog_fuzz::image::Image;
 use sessionlog_fuzz::input::{Input, damage, overwrite};
@@ -13,8 +13,6 @@ use sessionlog_fuzz::reads::{Depth, Trust, Truth, go_on, look_at_error, read_all
 
 sessionlog_fuzz::limit_memory!();
 
-/// The size of a new segment: what has it can be used again.
-const SEGMENT_BYTES: usize = 256 << 10;
 /// More damage than this teaches nothing.
 const MAX_CHANGES: usize = 24;
 

@@ -7,6 +7,7 @@ use sessionlog::{
     Append, JsonText, NewEvent, NewSession, Seq, Session, SessionId, Store, StoreOptions, Timestamp,
 };
 
+use crate::frames;
 use crate::image::{Image, Seams};
 use crate::reads::{Truth, truth_of};
 use crate::values::unpacked;
@@ -19,6 +20,9 @@ pub struct Base {
     /// How long each session is in blocks: that much damage to the journal cannot take away.
     pub drained: Truth,
 }
+
+/// The size of a new segment: what has it can be used again.
+pub const SEGMENT_BYTES: usize = 256 << 10;
 
 /// Longer than any run: nothing happens in the background.
 const NEVER: Duration = Duration::from_secs(1_000_000);
@@ -55,9 +59,9 @@ fn noise(seed: u64, len: usize) -> String {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        char::from(b'0' + (state >> 32) as u8 % 64)
+        b'0' + u8::try_from(state >> 58).unwrap_or_default()
     });
-    letters.take(len).map(|letter| if letter == '\\' { '~' } else { letter }).collect()
+    letters.take(len).map(|letter| if letter == b'\\' { '~' } else { char::from(letter) }).collect()
 }
 
 /// The `n`-th of events of all sorts.
@@ -151,16 +155,19 @@ fn sealed() -> Base {
     killed(&seams, &store, Truth::new())
 }
 
-/// A batch that needs a segment of its own.
+/// The last commits stand in a segment of their own.
 fn two_segments() -> Base {
-    let seams = Seams::default();
-    let store = seams.open(quiet()).expect("an empty store");
-    let session = create(&store, "large");
-    append(&session, (0..3).map(event), Append::new().sync());
-    let text = "la la ".repeat(45_000);
-    append(&session, [event(3), NewEvent::user_message(text), event(4)], Append::new().sync());
-    append(&session, (5..8).map(event), Append::new().sync());
-    killed(&seams, &store, Truth::new())
+    let mut base = recycled();
+    let (name, mut first) = base.image.files.pop_last().expect("a journal has a segment");
+    let starts = frames::starts(&first);
+    let border = starts[starts.len() - 3];
+    let mut second = first.split_off(border);
+    for segment in [&mut first, &mut second] {
+        segment.resize(SEGMENT_BYTES, 0);
+    }
+    base.image.files.insert(format!("{name}0"), second);
+    base.image.files.insert(name, first);
+    base
 }
 
 /// Blocks, large events and forks of forks.

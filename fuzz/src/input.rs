@@ -19,9 +19,18 @@ impl<'a> Input<'a> {
         self.bytes(1).first().copied().unwrap_or_default()
     }
 
+    /// One of two ways.
+    pub fn coin(&mut self) -> bool {
+        self.u8() & 1 == 0
+    }
+
     /// An index below `limit`; 0 when that is 0.
     pub fn index(&mut self, limit: usize) -> usize {
-        let number = if limit <= 256 { usize::from(self.u8()) } else { self.number(3) as usize };
+        let number = if limit <= 256 {
+            usize::from(self.u8())
+        } else {
+            usize::try_from(self.number(3)).unwrap_or_default()
+        };
         number.checked_rem(limit).unwrap_or_default()
     }
 

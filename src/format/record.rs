@@ -185,6 +185,11 @@ pub(crate) fn decode_drained(value: &[u8]) -> Result<Drained, FormatError> {
     Ok(Drained { through: stored.through })
 }
 
+/// The write number of a sound value.
+pub(crate) fn write_number(value: &[u8]) -> Option<WriteNumber> {
+    Envelope::read(value).ok().map(|envelope| envelope.write_number)
+}
+
 /// The value under [`OPENED_KEY`](super::OPENED_KEY).
 pub(crate) fn encode_opened(opened: Opened, write_number: WriteNumber) -> Vec<u8> {
     record(Kind::Opened, NO_KEY, &StoredOpened { count: opened.count }, write_number)

@@ -107,13 +107,7 @@ impl EngineFiles {
 /// Removes what would keep the engine from opening, or would make it open as something else.
 fn remove_leftovers(dir: &Path) -> Result<()> {
     let names = files::names(dir).map_err(files::at("list", dir))?;
-    let data = dir.join(DATA);
-    // Such a database was never born: whatever else is there describes data that does not exist.
-    let unborn = match data.symlink_metadata() {
-        Ok(metadata) => metadata.len() == 0,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(files::at("read", &data)(error)),
-    };
+    let unborn = is_unborn(dir)?;
     let mut removed = false;
     for name in names {
         let snapshot = name.starts_with(SNAPSHOT);
@@ -123,6 +117,16 @@ fn remove_leftovers(dir: &Path) -> Result<()> {
         }
     }
     if removed { files::sync_folder(dir) } else { Ok(()) }
+}
+
+/// Whether there is no database yet: whatever else is there describes data that does not exist.
+pub(super) fn is_unborn(dir: &Path) -> Result<bool> {
+    let data = dir.join(DATA);
+    match data.symlink_metadata() {
+        Ok(metadata) => Ok(metadata.len() == 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(files::at("read", &data)(error)),
+    }
 }
 
 /// Returns what is in the folder, of which the engine opens everything. Folders and files only: a link or device is

@@ -35,6 +35,7 @@ use crate::error::Result;
 /// A leaf of sled holds up to 16 entries, and a page of more than 131,052 bytes goes to a file of its own, which is
 /// not safe in the weaker durability mode. What is larger is split over several keys.
 pub const MAX_VALUE_BYTES: usize = 6 * 1024;
+const _: () = assert!(MAX_VALUE_BYTES == crate::format::MAX_VALUE_BYTES);
 
 /// A map of the engine. There are four, whatever the number of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

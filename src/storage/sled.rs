@@ -85,6 +85,11 @@ impl SledStorage {
         })
     }
 
+    /// Whether `dir` holds no engine yet, or one that has lost its data. Opening makes a new one there.
+    pub(crate) fn is_unborn(dir: &Path) -> Result<bool> {
+        super::engine_files::is_unborn(dir)
+    }
+
     /// Returns how this engine's writes become durable, as found out when it was opened.
     pub fn durability(&self) -> EngineDurability {
         self.shared.files.durability()

@@ -226,11 +226,10 @@ fn play(seed: u64, options: fn() -> StoreOptions, ops: &[Op]) {
     for op in ops {
         play.play(op);
     }
-    play.mend();
+    play.run.medium.forget_plan();
     if play.run.medium.fired() {
         play.run.recover(Crash::Power);
     }
-    play.run.medium.forget_plan();
     play.run.check();
     play.run.check_goes_on();
 }

@@ -9,7 +9,10 @@ mod integrity;
 mod list;
 mod log;
 mod options;
+mod recovery;
+mod replay;
 mod session;
+mod stats;
 pub mod storage;
 mod store;
 
@@ -21,5 +24,10 @@ pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;
 pub use options::{Append, Durability, DurabilityRule, NewSession, StoreOptions};
+pub use recovery::{
+    Inspection, OpenCall, OpenStep, OpenTurn, Resumed, TOOL_OUTCOME_UNKNOWN, unfinished_text,
+};
+pub use replay::{Pace, Replay, StopReplay};
 pub use session::{Parent, Session, SessionHeader, SessionInfo};
+pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};

@@ -12,5 +12,8 @@ mod engine;
 mod fault;
 mod journal;
 mod model;
+mod recovery;
+mod replay;
+mod stats;
 mod storage;
 mod support;

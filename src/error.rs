@@ -64,7 +64,7 @@ pub enum Error {
         len: u64,
     },
     /// An event is not valid; see [`EventError`].
-    #[error("event {index}: {source}")]
+    #[error("event {index} is not valid")]
     InvalidEvent {
         /// The position of the event in what was given, from 0.
         index: usize,
@@ -101,8 +101,9 @@ pub enum Error {
         /// The greatest number of bytes.
         max_bytes: usize,
     },
-    /// Stored bytes are damaged. Reads of other places go on working; `scan` lists all damage.
-    #[error("corrupt {place}: {corruption}; run `scan`, then `repair` or `salvage`")]
+    /// Stored bytes are damaged. Reads of other places go on working; [`Store::check`](crate::Store::check) lists all
+    /// damage it meets.
+    #[error("corrupt {place}: {corruption}")]
     Corrupt {
         /// Where.
         place: Place,
@@ -144,7 +145,7 @@ pub enum Error {
     /// There is too little free space for what the call needs. Nothing was stored; free some and go on.
     #[error("{} has {free_bytes} bytes free, {needed_bytes} are needed", path.display())]
     DiskFull {
-        /// The store's folder.
+        /// The journal's folder: both it and the engine lie on that disk.
         path: PathBuf,
         /// What the call may need.
         needed_bytes: u64,
@@ -335,6 +336,12 @@ pub enum Corruption {
         prefix_len: u64,
         /// Events of the parent.
         parent_len: u64,
+    },
+    /// A session's summary, or the mark of what is drained, is older than the blocks: the engine fell back.
+    #[error("a summary of {len} events stands beside a block that an earlier one covered")]
+    SummaryBehind {
+        /// The length that the summary gives.
+        len: u64,
     },
     /// The running hash is not that of the events.
     #[error("the running hash is not that of the events")]

@@ -14,12 +14,12 @@ use crate::store::Store;
 
 /// The engine's cache.
 pub(crate) const CACHE_BYTES: u64 = 64 << 20;
-/// The longest line of an event.
-pub(crate) const MAX_EVENT_BYTES: u64 = 16 << 20;
-/// The most bytes of lines in one batch.
-pub(crate) const MAX_BATCH_BYTES: u64 = 64 << 20;
+/// The longest line of an event, in bytes: 16 MiB.
+pub const MAX_EVENT_BYTES: u64 = 16 << 20;
+/// The most bytes of lines in one batch: 64 MiB.
+pub const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// The most events in one batch.
-pub(crate) const MAX_BATCH_EVENTS: usize = 65_536;
+pub const MAX_BATCH_EVENTS: usize = 65_536;
 /// The most bytes of names and values in a session's metadata: a header is one small value of the engine.
 pub(crate) const MAX_META_BYTES: usize = 4 << 10;
 /// How long a Buffered event may wait for its sync.
@@ -184,7 +184,8 @@ impl StoreOptions {
     /// It is called in seq order for each session, on one thread of its own, outside all locks. A slow observer holds
     /// appends up: the queue before it is bounded, waits, and drops nothing. A panic in it is caught; it hears the
     /// next event. It may read; what it appends to the same store is refused with
-    /// [`CalledFromObserver`](crate::Error::CalledFromObserver).
+    /// [`CalledFromObserver`](crate::Error::CalledFromObserver). A store or session that it owns keeps the store open
+    /// until [`Store::close`](crate::Store::close).
     #[must_use]
     pub fn observer(mut self, observer: impl FnMut(&SessionId, &Event) + Send + 'static) -> Self {
         self.observer = Some(Box::new(observer));

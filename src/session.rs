@@ -141,7 +141,7 @@ impl Session {
 
     /// Appends `events`, in order, as one atomic batch.
     ///
-    /// Returns the seqs they were given; the range's end is the session's new length. An empty batch writes nothing.
+    /// Returns the seqs they were given. An empty batch writes nothing.
     ///
     /// # Durability
     /// Sync when any of the events is: they survive `kill -9` and a power cut once this returns `Ok`. After a crash
@@ -150,8 +150,8 @@ impl Session {
     /// One journal frame and a share of one sync, whatever the session's length or fork depth.
     /// # Errors
     /// Nothing was written: [`Error::InvalidEvent`], [`Error::EventTooLarge`], [`Error::BatchTooLarge`] (more than
-    /// 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Closed`],
-    /// [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
+    /// 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Io`] (no journal segment could
+    /// be made), [`Error::Closed`], [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
     /// reopen the store and compare [`durable_len`](Self::durable_len).
     pub fn append_batch(&self, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
         self.append_with(Append::new(), events)

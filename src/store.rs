@@ -6,8 +6,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
 use crate::integrity::CheckReport;
@@ -131,6 +132,20 @@ impl Store {
         let create = if options.create { Create::IfMissing } else { Create::Never };
         let mut folder = Folder::open(path, create)?;
         folder.remove_leftovers()?;
+        if folder.description().is_some() {
+            // Both are made before a store says that it is one: without them it has lost events, and an empty one in
+            // their place would hide that.
+            let lost = |what, path: PathBuf| Error::Corrupt {
+                place: Place::new("store").at(path.display().to_string()),
+                corruption: Corruption::Missing { what },
+            };
+            if !folder.journal_dir().is_dir() {
+                return Err(lost("the journal's folder", folder.journal_dir()));
+            }
+            if SledStorage::is_unborn(&folder.engine_dir())? {
+                return Err(lost("the engine's data", folder.engine_dir()));
+            }
+        }
         // An engine needs room to open: the reserve is for that, and comes back when there is some.
         let files = FolderJournalFiles::open(&folder.journal_dir())?;
         make_room(&folder, &files, options.tail_bytes)?;
@@ -138,7 +153,7 @@ impl Store {
         let durability = storage.durability();
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let opened = (|| {
-            let open_count = log::replay::count_open(storage.as_ref())?;
+            let open_count = log::replay::count_open(storage.as_ref(), folder.description().is_some())?;
             let store_id =
                 folder.description().map_or_else(|| *uuid::Uuid::now_v7().as_bytes(), |d| d.store_id);
             let wanted = Description {
@@ -175,7 +190,7 @@ impl Store {
         files: Arc<dyn JournalFiles>,
         options: StoreOptions,
     ) -> Result<Self> {
-        let open_count = match log::replay::count_open(storage.as_ref()) {
+        let open_count = match log::replay::count_open(storage.as_ref(), false) {
             Ok(count) => count,
             Err(error) => return Err(close_after(storage.as_ref(), error)),
         };
@@ -241,7 +256,10 @@ impl Store {
         }
         let state = core.catalog.by_id(id, core.storage.as_ref())?;
         match state.filter(|state| state.lock().created.is_some()) {
-            Some(state) => Ok(Session::new(self.handle.clone(), state)),
+            Some(state) => {
+                core.drain.check_end(core, &state)?;
+                Ok(Session::new(self.handle.clone(), state))
+            }
             None => Err(Error::SessionNotFound { session: id.clone() }),
         }
     }
@@ -346,34 +364,53 @@ impl Handle {
 
 impl Opened {
     fn close(&self) -> Result<()> {
-        let core = &self.core;
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        // Held to the end: a second call waits for the first.
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         if threads.is_empty() {
             return Ok(());
         }
-        let path = self.info.path.as_deref();
+        let core = &self.core;
         core.health.close();
         core.wake_all();
         core.committer.close(core);
         core.keeper.stop();
         core.drain.stop();
-        for thread in threads {
-            // A thread that panicked has failed the store already.
-            let _ = thread.join();
-        }
+        let stuck = !join_within(std::mem::take(&mut *threads), core.watchdog);
         core.observers.stop();
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if stuck {
+            // Something is still under way in the kernel and may write yet: nobody else may open the store before this
+            // process ends.
+            std::mem::forget(folder.take());
+            return Err(core.fail(core.journal.timed_out("closing the store")));
+        }
         let mut outcome = core.drain.finish(core);
-        if let (Err(Error::DiskFull { .. }), Some(path)) = (&outcome, path)
+        if let (Err(Error::DiskFull { .. }), Some(path)) = (&outcome, self.info.path.as_deref())
             && Reserve::release(path).unwrap_or(false)
         {
             outcome = core.drain.finish(core);
         }
         let closed = core.storage.close();
         // The lock goes last: the next open finds everything let go.
-        self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        folder.take();
         core.wake_all();
         outcome.and(closed)
     }
+}
+
+/// Waits for the end of all threads. Returns whether they ended in time. (One that panicked has failed the store.)
+fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) -> bool {
+    let started = Instant::now();
+    for thread in threads {
+        while !thread.is_finished() {
+            if started.elapsed() >= limit {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        let _ = thread.join();
+    }
+    true
 }
 
 impl Drop for Opened {

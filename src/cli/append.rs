@@ -15,6 +15,8 @@ const MAX_BATCH: i64 = 65_536;
 /// Bytes of pending lines at which a batch is handed over although it is not full: the library refuses it when it is
 /// too large, and this process does not hold more than that.
 const MAX_PENDING_BYTES: usize = 64 << 20;
+const _: () = assert!(MAX_BATCH == sessionlog::MAX_BATCH_EVENTS as i64);
+const _: () = assert!(MAX_PENDING_BYTES as u64 == sessionlog::MAX_BATCH_BYTES);
 
 /// Appends events read from standard input, one JSON object a line
 ///

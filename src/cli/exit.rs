@@ -148,7 +148,9 @@ fn hint(error: &Error) -> Option<String> {
         Error::NotAStore { .. } => {
             "it was left as it is: name another folder with --store DIR or SESSIONLOG_STORE"
         }
-        Error::DiskFull { .. } => "nothing was stored: free some space on this disk and try again",
+        error if is_disk_full(error) => {
+            "what was acknowledged is safe: free some space on this disk and run the command again"
+        }
         Error::Failed { .. } | Error::TimedOut { .. } | Error::Storage(_) => {
             "run the command again: opening the store recovers it; `sessionlog show ID` then tells how many events it has"
         }
@@ -158,9 +160,26 @@ fn hint(error: &Error) -> Option<String> {
         Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             "opening a store writes to its folder: make it writable, or copy the store to a place that is"
         }
+        Error::Corrupt { .. } => {
+            "nothing was changed: make a copy of the store's folder before you do anything else; what is not damaged can \
+             be read"
+        }
         _ => return None,
     };
     Some(text.into())
+}
+
+/// Whether it is about a full disk, however deep: `Failed` keeps the failure that was first as its cause.
+fn is_disk_full(error: &Error) -> bool {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(cause) = next {
+        let by_system = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        if by_system == Some(io::ErrorKind::StorageFull) {
+            return true;
+        }
+        next = cause.source();
+    }
+    matches!(error, Error::DiskFull { .. })
 }
 
 fn conflict(session: &sessionlog::SessionId, expected: sessionlog::Seq, actual: sessionlog::Seq) -> String {
@@ -174,6 +193,7 @@ fn conflict(session: &sessionlog::SessionId, expected: sessionlog::Seq, actual: 
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::sync::Arc;
 
     use sessionlog::{Error, SessionId};
 
@@ -199,6 +219,23 @@ mod tests {
         assert!(hint.contains("who owns"));
         assert_eq!(told(denied().into()).0, REFUSED);
         assert_eq!(told(SessionId::new("").unwrap_err().into()).0, USAGE);
+    }
+
+    /// Goal: a full disk is told as one, also when it only is the cause of the failure.
+    #[test]
+    fn a_full_disk_is_recognised() {
+        let full = || Error::Io {
+            action: "flush",
+            path: "/s".into(),
+            source: io::Error::from(io::ErrorKind::StorageFull),
+        };
+        let failed = Error::Failed { cause: Arc::new(full()) };
+        let needed = Error::DiskFull { path: "/s".into(), needed_bytes: 2, free_bytes: 1 };
+        for error in [full(), failed, needed] {
+            let (code, message, hint) = told(error.into());
+            assert_eq!(code, REFUSED);
+            assert!(message.contains("/s") && hint.contains("free some space"), "{message}; {hint}");
+        }
     }
 
     /// Goal: every cause is told, and none twice.

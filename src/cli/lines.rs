@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 /// The longest line that can be an event: the greatest limit that the library allows. Longer ones are refused before
 /// they are in memory.
 pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
+const _: () = assert!(MAX_LINE_BYTES as u64 == sessionlog::MAX_EVENT_BYTES);
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

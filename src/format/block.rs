@@ -7,7 +7,7 @@ use super::hash::Hash;
 use super::large;
 use super::section::{Codecs, Packed, Scratch, Section};
 use super::view::{RunView, Sections};
-use super::{FormatError, MAX_BLOCK_EVENTS, MAX_BLOCK_LEN, MAX_LARGE_LEN};
+use super::{FormatError, MAX_BLOCK_EVENTS, MAX_BLOCK_LEN, MAX_LARGE_LEN, MAX_NUMBER};
 use crate::error::Corruption;
 use crate::event::Event;
 use crate::id::StorageKey;
@@ -72,7 +72,7 @@ impl BlockHeader {
         let (max_count, max_len) =
             if self.large { (1, MAX_LARGE_LEN) } else { (MAX_BLOCK_EVENTS, MAX_BLOCK_LEN) };
         (1..=max_count).contains(&self.count)
-            && self.first_seq.checked_add(u64::from(self.count)).is_some()
+            && self.first_seq.checked_add(u64::from(self.count)).is_some_and(|end| end <= MAX_NUMBER)
             && self.main_len.checked_add(self.chunks_len).is_some_and(|len| len <= max_len)
             && self.main_stored <= self.main_len
             && self.chunks_stored <= self.chunks_len

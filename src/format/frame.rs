@@ -4,7 +4,7 @@ use super::bytes::{Reader, put_len, put_varint};
 use super::record::{NewHeader, parse_creation, put_creation};
 use super::run::Run;
 use super::view::RunView;
-use super::{FORMAT_VERSION, FormatError};
+use super::{FORMAT_VERSION, FormatError, MAX_NUMBER};
 use crate::id::StorageKey;
 
 /// `FF` never stands in UTF-8 text, so no text of a user starts a frame.
@@ -186,7 +186,8 @@ pub(crate) fn read_frame(bytes: &[u8], store_id: [u8; 16]) -> Result<FrameView<'
     if header.version > FORMAT_VERSION {
         return Err(FrameFault::Unsupported { found: u32::from(header.version) });
     }
-    if header.version != FORMAT_VERSION || header.reserved != [0; 3] {
+    let believed = header.commit <= MAX_NUMBER && header.durable < header.commit;
+    if header.version != FORMAT_VERSION || header.reserved != [0; 3] || !believed {
         return Err(torn);
     }
     if header.store_id != store_id {
@@ -296,7 +297,7 @@ impl<'a> Actions<'a> {
         let (first_seq, count) = (reader.varint()?, reader.varint_u32().filter(|count| *count > 0)?);
         let (main_len, chunks_len) = (reader.len()?, reader.len()?);
         let (main, chunks) = (reader.take(main_len)?, reader.take(chunks_len)?);
-        first_seq.checked_add(u64::from(count))?;
+        first_seq.checked_add(u64::from(count)).filter(|end| *end <= MAX_NUMBER)?;
         Some(Action::Run { key, run: RunView { first_seq, count, main, chunks } })
     }
 

@@ -4,9 +4,7 @@ use crate::id::{SessionId, StorageKey, Timestamp};
 
 const HEADER: u8 = b'h';
 const ID: u8 = b'i';
-const LABELS: u8 = b'l';
 const SUMMARY: u8 = b's';
-const TOMBSTONE: u8 = b't';
 const EDGE: u8 = b'f';
 const ORDER: u8 = b'o';
 
@@ -18,9 +16,6 @@ pub(crate) const OPENED_KEY: &[u8] = b"O";
 /// Prefixes of the name spaces in `sessions`, for range scans.
 pub(crate) const HEADER_PREFIX: &[u8] = &[HEADER];
 pub(crate) const ID_PREFIX: &[u8] = &[ID];
-pub(crate) const LABELS_PREFIX: &[u8] = &[LABELS];
-pub(crate) const SUMMARY_PREFIX: &[u8] = &[SUMMARY];
-pub(crate) const TOMBSTONE_PREFIX: &[u8] = &[TOMBSTONE];
 pub(crate) const EDGE_PREFIX: &[u8] = &[EDGE];
 pub(crate) const ORDER_PREFIX: &[u8] = &[ORDER];
 
@@ -77,16 +72,8 @@ pub(crate) fn header_key(key: StorageKey) -> [u8; 17] {
     concat([&[HEADER], &key.0])
 }
 
-pub(crate) fn labels_key(key: StorageKey) -> [u8; 17] {
-    concat([&[LABELS], &key.0])
-}
-
 pub(crate) fn summary_key(key: StorageKey) -> [u8; 17] {
     concat([&[SUMMARY], &key.0])
-}
-
-pub(crate) fn tombstone_key(key: StorageKey) -> [u8; 17] {
-    concat([&[TOMBSTONE], &key.0])
 }
 
 /// Takes a key made of a tag and a storage key apart: header, labels, summary, tombstone.
@@ -107,11 +94,6 @@ pub(crate) fn parse_id_key(bytes: &[u8]) -> Option<SessionId> {
 /// that of its last edge.
 pub(crate) fn edge_key(parent: StorageKey, prefix_len: u64, child: StorageKey) -> [u8; 41] {
     concat([&[EDGE], &parent.0, &prefix_len.to_be_bytes(), &child.0])
-}
-
-/// The prefix of all edges of `parent`.
-pub(crate) fn edges_of(parent: StorageKey) -> [u8; 17] {
-    concat([&[EDGE], &parent.0])
 }
 
 pub(crate) fn parse_edge_key(bytes: &[u8]) -> Option<EdgeKey> {
@@ -234,12 +216,8 @@ mod tests {
         let child = StorageKey([7; 16]);
         let edge = edge_key(KEY, 6, child);
         assert_eq!(parse_edge_key(&edge), Some(EdgeKey { parent: KEY, prefix_len: 6, child }));
-        assert!(edge.starts_with(&edges_of(KEY)));
         let id = SessionId::new("../ünïcode").unwrap();
         assert_eq!(parse_id_key(&id_key(&id)), Some(id));
         assert_eq!(parse_tagged_key(HEADER_PREFIX, &header_key(KEY)), Some(KEY));
-        assert_eq!(parse_tagged_key(LABELS_PREFIX, &labels_key(KEY)), Some(KEY));
-        assert_eq!(parse_tagged_key(SUMMARY_PREFIX, &summary_key(KEY)), Some(KEY));
-        assert_eq!(parse_tagged_key(TOMBSTONE_PREFIX, &tombstone_key(KEY)), Some(KEY));
     }
 }

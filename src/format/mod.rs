@@ -11,9 +11,7 @@
 //! | `events` | storage key (16) ++ seq (8) \[++ part (4), from 1\] |
 //! | `sessions` | `h` ++ storage key: header |
 //! | | `i` ++ id: id to storage key |
-//! | | `l` ++ storage key: labels |
 //! | | `s` ++ storage key: summary |
-//! | | `t` ++ storage key: tombstone |
 //! | | `f` ++ parent (16) ++ prefix length (8) ++ child (16): fork edge |
 //! | | `o` ++ updated (8, sign bit flipped) ++ storage key: order by last update |
 //! | | `D`: drained through · `O`: open count |
@@ -31,7 +29,7 @@
 //! | 32 | 4 | count of events; of a part its number |
 //! | 36 | 8 | write number: open count (4) ++ counter (4); of two copies the greater is newer |
 //! | 44 | 4 | length of the payload |
-//! | 48 | 4 | CRC-32 (IEEE) of bytes 0 to 48 and the payload |
+//! | 48 | 4 | CRC-32 (IEEE) of bytes 0 to 47 and the payload |
 //! | 52 | | payload |
 //!
 //! This layout and its checksum stay the same in every later version, so a value that is sound and too new is told
@@ -85,8 +83,6 @@
 //! | 3 fork | length (varint), bincode: storage key, id, created, (parent, prefix length), metadata |
 //! | 4 seal | nothing: the frame carries its durable mark |
 
-#![allow(dead_code, reason = "the log is written against this module")]
-
 mod block;
 mod bytes;
 mod convert;
@@ -105,12 +101,10 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-#[allow(unused_imports, reason = "the log is written against this module")]
 pub(crate) use self::{
-    block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
+    block::{BlockView, WriteNumber, WriteNumbers, open_block},
     frame::{
-        Action, Actions, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic,
-        read_frame,
+        Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame,
     },
     hash::Hash,
     key::*,
@@ -139,6 +133,9 @@ pub(crate) const MAX_BLOCK_LEN: usize = 256 * 1024;
 
 /// The greatest decoded length of a large event: a batch's 64 MiB of lines, with room for stored form.
 pub(crate) const MAX_LARGE_LEN: usize = 80 * 1024 * 1024;
+
+/// The greatest seq, length and commit number that is believed. No log gets there, so sums with them never overflow.
+pub(crate) const MAX_NUMBER: u64 = u64::MAX >> 1;
 
 /// How keys are shown.
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -60,6 +60,7 @@ impl PackContext {
     }
 
     /// Blocks written so far, and the compressions that this took.
+    #[cfg(test)]
     pub(crate) fn figures(&self) -> (u64, u64) {
         self.figures
     }
@@ -137,6 +138,7 @@ impl Packer {
     }
 
     /// The seq of the next event.
+    #[cfg(test)]
     pub(crate) fn end(&self) -> u64 {
         self.first_seq + self.pending.len() as u64
     }

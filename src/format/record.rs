@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::FormatError;
 use super::envelope::{Envelope, Kind, WriteNumber};
 use super::hash::Hash;
 use super::key::{parse_time_bytes, time_bytes};
 use super::stored_v1::{
     self, Fields, StoredCreation, StoredDrained, StoredHeader, StoredOpened, StoredParent, StoredSummary,
 };
+use super::{FormatError, MAX_NUMBER};
 use crate::error::Corruption;
 use crate::id::{SessionId, StorageKey, Timestamp};
 
@@ -100,7 +100,7 @@ pub(crate) fn decode_header(key: StorageKey, value: &[u8]) -> Result<SessionHead
             id: SessionId::new(stored.id).ok()?,
             key,
             created: Timestamp::from_millis(stored.created)?,
-            parent: parent(stored.parent.as_ref()),
+            parent: parent(stored.parent.as_ref())?,
             prefix_hash: Hash(stored.prefix_hash),
             meta: meta(&stored.meta)?,
         })
@@ -131,7 +131,8 @@ pub(crate) fn encode_summary(key: StorageKey, summary: &Summary, write_number: W
 pub(crate) fn decode_summary(key: StorageKey, value: &[u8]) -> Result<Summary, FormatError> {
     let what = "a session's summary";
     let stored: StoredSummary = stored_v1::decode(open(Kind::Summary, key, value)?, what)?;
-    let updated = Timestamp::from_millis(stored.updated).ok_or_else(|| FormatError::undecodable(what))?;
+    let updated = Timestamp::from_millis(stored.updated).filter(|_| stored.len <= MAX_NUMBER);
+    let updated = updated.ok_or_else(|| FormatError::undecodable(what))?;
     Ok(Summary { len: stored.len, updated, hash: Hash(stored.hash) })
 }
 
@@ -176,8 +177,17 @@ pub(crate) fn encode_drained(drained: Drained, write_number: WriteNumber) -> Vec
 
 pub(crate) fn decode_drained(value: &[u8]) -> Result<Drained, FormatError> {
     let payload = open(Kind::Drained, NO_KEY, value)?;
-    let stored: StoredDrained = stored_v1::decode(payload, "the record of what is drained")?;
+    let what = "the record of what is drained";
+    let stored: StoredDrained = stored_v1::decode(payload, what)?;
+    if stored.through > MAX_NUMBER {
+        return Err(FormatError::undecodable(what));
+    }
     Ok(Drained { through: stored.through })
+}
+
+/// The write number of a sound value.
+pub(crate) fn write_number(value: &[u8]) -> Option<WriteNumber> {
+    Envelope::read(value).ok().map(|envelope| envelope.write_number)
 }
 
 /// The value under [`OPENED_KEY`](super::OPENED_KEY).
@@ -211,7 +221,7 @@ pub(super) fn parse_creation(bytes: &[u8]) -> Result<NewHeader, FormatError> {
             id: SessionId::new(stored.id).ok()?,
             key: StorageKey(stored.key),
             created: Timestamp::from_millis(stored.created)?,
-            parent: parent(stored.parent.as_ref()),
+            parent: parent(stored.parent.as_ref())?,
             meta: meta(&stored.meta)?,
         })
     };
@@ -236,8 +246,13 @@ fn stored_parent(parent: Option<(StorageKey, u64)>) -> Option<StoredParent> {
     parent.map(|(key, prefix_len)| StoredParent { key: key.0, prefix_len })
 }
 
-fn parent(stored: Option<&StoredParent>) -> Option<(StorageKey, u64)> {
-    stored.map(|parent| (StorageKey(parent.key), parent.prefix_len))
+/// `None` for a prefix length that cannot be.
+fn parent(stored: Option<&StoredParent>) -> Option<Option<(StorageKey, u64)>> {
+    match stored {
+        Some(parent) if parent.prefix_len > MAX_NUMBER => None,
+        Some(parent) => Some(Some((StorageKey(parent.key), parent.prefix_len))),
+        None => Some(None),
+    }
 }
 
 fn stored_meta(meta: &BTreeMap<String, String>) -> Fields<'_> {

@@ -57,11 +57,6 @@ impl RunEncoder {
         self.pending.items.len()
     }
 
-    /// About the bytes that the run will have.
-    pub(crate) fn bytes(&self) -> usize {
-        self.pending.bytes()
-    }
-
     /// Takes the run; the encoder goes on at its end.
     pub(crate) fn finish(&mut self) -> Run {
         let (mut main, mut chunks) = (Vec::new(), Vec::new());

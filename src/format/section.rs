@@ -63,10 +63,6 @@ pub(crate) struct Scratch {
 const MAX_KEPT_BYTES: usize = 1024 * 1024;
 
 impl Scratch {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Gives the decoded sections; the lengths were checked against the limit of the value's kind. Without
     /// `chunks`, that section is not touched. `None` where a section is not what it says.
     pub(super) fn decompress<'a>(

@@ -11,7 +11,7 @@ use super::core::Core;
 use super::journal::{Refusal, WriteError};
 use super::tail::SessionState;
 use crate::error::{Error, Result};
-use crate::format::Run;
+use crate::format::{FrameBuilder, Run};
 
 /// How long a leader waits for the writers of the last group.
 const GATHER: Duration = Duration::from_micros(120);
@@ -36,10 +36,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn bytes(&self) -> usize {
+    /// At most the bytes that it takes in a frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
         match &self.work {
-            Work::Run { run, .. } => run.stored_len(),
-            Work::Create { .. } | Work::Seal => 0,
+            Work::Run { run, .. } => FrameBuilder::run_cost(run),
+            Work::Create { session } => FrameBuilder::creation_cost(&session.header),
+            Work::Seal => 1,
         }
     }
 }
@@ -107,10 +109,9 @@ impl Committer {
             match state.leading {
                 false => state = self.lead(state, core)?,
                 // Who waits is the watchdog: a leader stuck in the kernel cannot be one.
-                true if core.journal.is_stuck(core.watchdog) => {
-                    let limit_ms = u64::try_from(core.watchdog.as_millis()).unwrap_or(u64::MAX);
+                true if core.journal.is_stuck() => {
                     drop(state);
-                    return Err(core.fail(Error::TimedOut { action: "a write to the journal", limit_ms }));
+                    return Err(core.fail(core.journal.timed_out("a write to the journal")));
                 }
                 true => {
                     let woken = self.changed.wait_timeout(state, core.watchdog / 4);
@@ -131,6 +132,11 @@ impl Committer {
         let mut state = self.lock();
         state.closed = true;
         while !core.health.is_failed() && (state.leading || state.done < state.queued) {
+            if core.journal.is_stuck() {
+                drop(state);
+                core.fail(core.journal.timed_out("a write to the journal"));
+                return;
+            }
             state = self.changed.wait_timeout(state, GATHER * 100).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -203,7 +209,7 @@ fn take_group(queue: &mut VecDeque<Request>) -> Vec<Request> {
         .iter()
         .take_while(|request| {
             let first = bytes == 0;
-            bytes += request.bytes() + 1;
+            bytes += request.frame_bytes();
             first || bytes <= FRAME_BYTES
         })
         .count();

@@ -3,7 +3,8 @@
 //! Locks are taken in this order, and none is held while waiting for another thread's work: catalog, session tail,
 //! commit queue; journal writer, sync, position.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::drain::Drain;
 use super::health::Health;
 use super::journal::{Journal, WriteError};
 use super::keeper::Keeper;
-use super::lineage::Lineage;
+use super::lineage::{Segment, segments};
 use super::observe::Observers;
 use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
@@ -34,7 +35,6 @@ pub(crate) struct Core {
     pub(crate) observers: Observers,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
     pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
-    pub(crate) folder: PathBuf,
     pub(crate) durability: DurabilityRule,
     pub(crate) max_event_bytes: u64,
     pub(crate) watchdog: Duration,
@@ -43,12 +43,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(
-        options: &StoreOptions,
-        storage: Arc<dyn Storage>,
-        journal: Journal,
-        folder: PathBuf,
-    ) -> Arc<Self> {
+    pub(crate) fn new(options: &StoreOptions, storage: Arc<dyn Storage>, journal: Journal) -> Arc<Self> {
         Arc::new(Self {
             health: Health::default(),
             storage,
@@ -60,7 +55,6 @@ impl Core {
             keeper: Keeper::default(),
             observers: Observers::default(),
             undrained: Mutex::default(),
-            folder,
             durability: options.durability,
             max_event_bytes: options.max_event_bytes,
             watchdog: options.watchdog,
@@ -168,14 +162,30 @@ impl Core {
         self.undrained().into_iter().filter(created).collect()
     }
 
+    /// The commits up to `end` that hold events, with the room that each run takes.
+    pub(crate) fn costs(&self, end: u64) -> Vec<(u64, u64)> {
+        let mut costs = Vec::new();
+        for session in self.drainable(end) {
+            let tail = session.lock();
+            costs.extend(tail.runs.iter().filter(|run| run.commit <= end).map(|run| (run.commit, run.cost)));
+        }
+        costs
+    }
+
     /// Lets go of what a pass through `through` has stored. Until then readers and lists find it in the tails.
     pub(crate) fn drained(&self, done: &[(Arc<SessionState>, Stored)], through: u64) {
         let mut freed = 0;
+        let mut gone = HashSet::new();
         let mut undrained = self.undrained.lock().unwrap_or_else(PoisonError::into_inner);
         for (session, stored) in done {
-            freed += session.lock().let_go(*stored, through);
+            let mut tail = session.lock();
+            freed += tail.let_go(*stored, through);
+            if !tail.listed {
+                gone.insert(session.key());
+            }
         }
-        undrained.retain(|session| session.lock().listed);
+        // Decided above, under each session's lock: one that an append lists again from now on adds itself, once.
+        undrained.retain(|session| !gone.contains(&session.key()));
         drop(undrained);
         self.room.give(freed);
     }
@@ -184,13 +194,8 @@ impl Core {
         !self.undrained.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// The ancestors of a session, resolved at the first use.
-    pub(crate) fn lineage(&self, session: &SessionState) -> Result<Arc<Lineage>> {
-        if let Some(lineage) = session.lineage.get() {
-            return Ok(Arc::clone(lineage));
-        }
-        let resolved =
-            Arc::new(Lineage::resolve(session, |key| self.catalog.by_key(key, self.storage.as_ref()))?);
-        Ok(Arc::clone(session.lineage.get_or_init(|| resolved)))
+    /// Where the events of `session` in `range` stand, oldest first.
+    pub(crate) fn segments(&self, session: &Arc<SessionState>, range: &Range<u64>) -> Result<Vec<Segment>> {
+        segments(session, range, |key| self.catalog.by_key(key, self.storage.as_ref()))
     }
 }

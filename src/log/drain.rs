@@ -11,12 +11,17 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::core::Core;
+use super::history::check_end;
+use super::journal::Promise;
 use super::pass::{Pass, Writer};
 use super::room::Full;
+use super::tail::SessionState;
 use crate::error::{Error, Result};
+use crate::format::WriteNumber;
 use crate::options::DRAIN_BYTES;
 
-/// What a pass may need beside the bytes it moves: the engine writes whole segments of its own.
+/// What a pass may need beside the bytes it moves: the engine writes whole segments of its own, and old pages are free
+/// only when the new ones are there.
 const MARGIN_BYTES: u64 = 2 << 20;
 
 #[derive(Debug, Default)]
@@ -28,6 +33,8 @@ pub(crate) struct Drain {
     idle: AtomicBool,
     /// What the engine knows to be drained.
     through: AtomicU64,
+    /// The write number of the engine's record of that.
+    mark: AtomicU64,
     writer: Mutex<Option<Writer>>,
 }
 
@@ -48,15 +55,23 @@ impl Drain {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an opening store found: the drained commit, and the source of write numbers.
-    pub(crate) fn prepare(&self, through: u64, writer: Writer) {
+    /// What an opening store found: the drained commit and the write number of its record, and the source of more.
+    pub(crate) fn prepare(&self, through: u64, mark: WriteNumber, writer: Writer) {
         self.through.store(through, Ordering::Release);
+        self.mark.store(mark.0, Ordering::Release);
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
     }
 
     /// The commit that the engine holds everything up to.
     pub(crate) fn through(&self) -> u64 {
         self.through.load(Ordering::Acquire)
+    }
+
+    /// Checks that the engine has not fallen back to an older end of `session`: its later events would be written over.
+    pub(crate) fn check_end(&self, core: &Core, session: &SessionState) -> Result<()> {
+        // Before the session's end is looked at: a pass that ends in between raises both, this one last.
+        let mark = WriteNumber(self.mark.load(Ordering::Acquire));
+        check_end(core.storage.as_ref(), session, mark)
     }
 
     /// Called after each commit: starts the clock of an idle drain, and a pass when the tail is large.
@@ -185,28 +200,53 @@ impl Drain {
         }
     }
 
-    /// One pass. `all`: also when only frames without events are left.
+    /// Moves everything that is synced now; in several passes where the disk has little room, for each gives some
+    /// back. `all`: also when only frames without events are left.
     pub(crate) fn pass(&self, core: &Core, all: bool) -> Result<(), Fault> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = writer.as_mut() else { return Ok(()) };
         core.journal.sync(&core.health)?;
-        let through = core.journal.drainable();
-        if through == self.through() || (!all && !core.has_undrained()) {
-            return Ok(());
+        let end = core.journal.drainable();
+        while self.through() < end && (all || core.has_undrained()) {
+            let (through, promise) = self.affordable(core, end)?;
+            let sessions = core.drainable(through);
+            let mut pass = Pass::new(core, writer, through, &sessions)?;
+            pass.blocks()?; // (1)
+            let done = pass.records()?; // (2)
+            core.drained(&done.sessions, through);
+            self.mark.store(done.mark.0, Ordering::Release);
+            self.through.store(through, Ordering::Release);
+            drop(promise);
+            core.journal.recycle(through)?; // (3)
         }
-        let needed_bytes = core.room.used() + MARGIN_BYTES;
-        let free_bytes = core.journal.free_bytes()?;
-        if free_bytes < needed_bytes {
-            return Err(Fault::Full(Full { path: core.folder.clone(), needed_bytes, free_bytes }));
-        }
-        let sessions = core.drainable(through);
-        let mut pass = Pass::new(core, writer, through, &sessions)?;
-        pass.blocks()?; // (1)
-        let done = pass.records()?; // (2)
-        core.drained(&done, through);
-        self.through.store(through, Ordering::Release);
-        core.journal.recycle(through)?; // (3)
         Ok(())
+    }
+
+    /// The last commit, up to `end`, that there is room for; and that room, kept.
+    fn affordable<'a>(&self, core: &'a Core, end: u64) -> Result<(u64, Promise<'a>), Fault> {
+        let needed = |moved: u64| moved + moved / 2 + MARGIN_BYTES;
+        let all = match core.journal.promise(needed(core.room.used())) {
+            Err(Fault::Full(full)) => full,
+            promise => return promise.map(|promise| (end, promise)),
+        };
+        let mut costs = core.costs(end);
+        costs.sort_unstable();
+        let mut moved = 0;
+        let mut through = None;
+        let mut costs = costs.into_iter().peekable();
+        while let Some((commit, cost)) = costs.next() {
+            moved += cost;
+            // A commit can have several runs; all of them go, or none.
+            if costs.peek().is_some_and(|(next, _)| *next == commit) {
+                continue;
+            }
+            if needed(moved) > all.free_bytes {
+                break;
+            }
+            through = Some((commit, moved));
+        }
+        let (through, moved) = through.ok_or(Fault::Full(all))?;
+        core.journal.promise(needed(moved)).map(|promise| (through, promise))
     }
 }
 

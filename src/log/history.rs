@@ -9,7 +9,7 @@ use super::core::Core;
 use super::tail::SessionState;
 use crate::error::{Corruption, Error, Result};
 use crate::event::write_line;
-use crate::format::{self, BlockView, Hash, Scratch, Sections};
+use crate::format::{self, BlockView, Hash, Scratch, Sections, WriteNumber};
 use crate::id::StorageKey;
 use crate::storage::{Entry, Map, Storage};
 
@@ -86,6 +86,24 @@ pub(crate) fn last_block(storage: &dyn Storage, key: StorageKey, end: u64) -> Op
     let lowest = format::block_key(key, 0);
     let highest = format::block_key(key, end.saturating_sub(1));
     storage.range_reverse(Map::Events, Bound::Included(&lowest), Bound::Included(&highest)).next()
+}
+
+/// Checks that no block stands at or behind the end of a session that was there when the engine was last marked as
+/// drained: `mark` is the write number of that. Blocks with greater numbers are the leftovers of a drain that was
+/// interrupted; a smaller one proves that the engine has lost a newer summary.
+pub(crate) fn check_end(storage: &dyn Storage, session: &SessionState, mark: WriteNumber) -> Result<()> {
+    let len = session.lock().stored.len;
+    let key = session.key();
+    let from = format::block_key(key, len);
+    let to = format::part_key(key, u64::MAX, u32::MAX);
+    let Some(entry) = storage.range(Map::Events, Bound::Included(&from), Bound::Included(&to)).next() else {
+        return Ok(());
+    };
+    // What cannot be read is no proof of anything.
+    match format::write_number(&entry?.1) {
+        Some(number) if number < mark => Err(session.corrupt(len, Corruption::SummaryBehind { len })),
+        _ => Ok(()),
+    }
 }
 
 /// The hash behind the first `at` events, the last of which `owner` holds in its blocks, if any.

@@ -9,13 +9,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::busy::Busy;
 use super::commit::{Request, Work};
+use super::drain::Fault;
 use super::health::Health;
 use super::room::Full;
 use crate::error::{Error, Result};
-use crate::format::{Action, FrameBuilder};
+use crate::format::{Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder};
 use crate::storage::{JournalFile, JournalFiles};
 
 /// The size of the first segment, and of the one that an orderly close leaves.
@@ -37,36 +39,28 @@ pub(crate) struct Journal {
     files: Arc<dyn JournalFiles>,
     folder: PathBuf,
     store_id: [u8; 16],
+    watchdog: Duration,
     writer: Mutex<Writer>,
     /// The name of the next segment file.
     next_name: AtomicU64,
-    /// Held through a sync: Linux tells a failed write-back to one of two concurrent syncs only.
-    syncing: Mutex<()>,
+    /// One sync at a time: Linux tells a failed write-back to one of two concurrent ones only.
+    in_sync: Busy,
     position: Mutex<Position>,
     durable: AtomicU64,
     published: AtomicU64,
+    /// Writing a frame, or making the segment that it needs.
     writing: Busy,
-    in_sync: Busy,
+    /// Free space that a drain under way counts on.
+    promised: AtomicU64,
 }
 
-/// Since when an operation is under way, for the watchdog.
-#[derive(Debug, Default)]
-struct Busy(Mutex<Option<Instant>>);
+/// Free space that segments leave alone, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Promise<'a>(&'a Journal);
 
-impl Busy {
-    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.set(Some(Instant::now()));
-        let done = work();
-        self.set(None);
-        done
-    }
-
-    fn set(&self, since: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
-    }
-
-    fn longer_than(&self, limit: Duration) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|since| since.elapsed() >= limit)
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.0.promised.store(0, Ordering::Release);
     }
 }
 
@@ -97,6 +91,8 @@ struct Segment {
     bytes: u64,
     used: u64,
     last_commit: u64,
+    /// Whether it may be overwritten once it is drained.
+    reuse: bool,
 }
 
 /// Why a frame was not written.
@@ -131,6 +127,7 @@ impl Journal {
         files: Arc<dyn JournalFiles>,
         folder: PathBuf,
         store_id: [u8; 16],
+        watchdog: Duration,
         next_commit: u64,
         next_name: u64,
     ) -> Self {
@@ -139,6 +136,7 @@ impl Journal {
             files,
             folder,
             store_id,
+            watchdog,
             writer: Mutex::new(Writer {
                 current: None,
                 filled: VecDeque::new(),
@@ -148,12 +146,12 @@ impl Journal {
                 buffer: Vec::new(),
             }),
             next_name: AtomicU64::new(next_name),
-            syncing: Mutex::new(()),
+            in_sync: Busy::default(),
             position: Mutex::new(Position { file: None, written: before }),
             durable: AtomicU64::new(before),
             published: AtomicU64::new(before),
             writing: Busy::default(),
-            in_sync: Busy::default(),
+            promised: AtomicU64::new(0),
         }
     }
 
@@ -188,6 +186,13 @@ impl Journal {
     pub(crate) fn write(&self, requests: &[Request], health: &Health) -> Result<u64, WriteError> {
         let mut writer = self.writer();
         let writer = &mut *writer;
+        let most: usize =
+            FRAME_HEADER_LEN + FRAME_ALIGN + requests.iter().map(Request::frame_bytes).sum::<usize>();
+        let most = most as u64;
+        if writer.current.as_ref().is_none_or(|segment| segment.bytes - segment.used < most) {
+            self.next_segment(writer, most, health)?;
+        }
+        // Behind the sync of the segment that is left: the mark is as high as it can be.
         let mut frame = FrameBuilder::new(std::mem::take(&mut writer.buffer));
         frame.begin(self.store_id, writer.next_commit, self.durable());
         for request in requests {
@@ -203,16 +208,12 @@ impl Journal {
         frame.finish();
         let bytes = frame.into_buffer();
         let len = bytes.len() as u64;
-        let full = writer.current.as_ref().is_none_or(|segment| segment.bytes - segment.used < len);
-        if full && let Err(error) = self.next_segment(writer, len, health) {
-            writer.buffer = bytes;
-            return Err(error);
-        }
         let commit = writer.next_commit;
         let Some(segment) = writer.current.as_mut() else {
             return Err(WriteError::Failed(Error::Closed));
         };
-        if let Err(source) = self.writing.during(|| segment.file.write_at(&bytes, segment.used)) {
+        let written = self.writing.during(self.watchdog, || segment.file.write_at(&bytes, segment.used));
+        if let Err(source) = written.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())) {
             return Err(WriteError::Failed(self.io("write", &segment.name, source)));
         }
         segment.used += len;
@@ -235,7 +236,7 @@ impl Journal {
                 if writer.current.is_some() {
                     writer.segment_bytes = (writer.segment_bytes * 2).min(LAST_SEGMENT_BYTES);
                 }
-                self.make(writer.segment_bytes.max(len)).map_err(WriteError::Refused)?
+                self.make_now(writer.segment_bytes.max(len))?
             }
         };
         self.sync(health).map_err(WriteError::Failed)?;
@@ -247,9 +248,16 @@ impl Journal {
         Ok(())
     }
 
+    /// Makes the segment that a frame needs, under the watchdog's eyes.
+    fn make_now(&self, bytes: u64) -> Result<Segment, WriteError> {
+        let made = self.writing.during(self.watchdog, || self.make(bytes));
+        made.unwrap_or_else(|| Err(self.refusal("create", "", &io::ErrorKind::TimedOut.into())))
+            .map_err(WriteError::Refused)
+    }
+
     /// Makes a segment: zero bytes, durable under its name.
     fn make(&self, bytes: u64) -> Result<Segment, Refusal> {
-        let needed_bytes = bytes + MARGIN_BYTES;
+        let needed_bytes = bytes + MARGIN_BYTES + self.promised.load(Ordering::Acquire);
         let free_bytes =
             self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
         if free_bytes < needed_bytes {
@@ -264,7 +272,7 @@ impl Journal {
             .and_then(|file| self.files.rename(&unfinished, &name).map(|()| file))
             .and_then(|file| self.files.sync_folder().map(|()| file));
         match made {
-            Ok(file) => Ok(Segment { name, file, bytes, used: 0, last_commit: 0 }),
+            Ok(file) => Ok(Segment { name, file, bytes, used: 0, last_commit: 0, reuse: true }),
             Err(error) => {
                 // Whether these files exist is not known, nor needed: no frame was in them, the next open removes them.
                 let _ = self.files.remove(&unfinished);
@@ -309,7 +317,11 @@ impl Journal {
 
     /// Makes every frame that is written durable. An error fails the store.
     pub(crate) fn sync(&self, health: &Health) -> Result<()> {
-        let _one_at_a_time = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let synced = self.in_sync.during(self.watchdog, || self.sync_alone(health));
+        synced.unwrap_or_else(|| Err(health.fail(self.timed_out("a sync of the journal"))))
+    }
+
+    fn sync_alone(&self, health: &Health) -> Result<()> {
         if health.is_failed() {
             return Err(health.failure());
         }
@@ -321,9 +333,7 @@ impl Journal {
             return Ok(());
         }
         if let Some(file) = file {
-            self.in_sync
-                .during(|| file.sync())
-                .map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
+            file.sync().map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
         }
         // Too late when the watchdog has failed the store meanwhile: readers were told where the end is.
         if health.is_failed() {
@@ -333,9 +343,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether a write or a sync has been under way for `limit` or longer.
-    pub(crate) fn is_stuck(&self, limit: Duration) -> bool {
-        self.writing.longer_than(limit) || self.in_sync.longer_than(limit)
+    pub(crate) fn timed_out(&self, action: &'static str) -> Error {
+        Error::TimedOut { action, limit_ms: u64::try_from(self.watchdog.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    /// Whether a write or a sync has been under way for longer than the watchdog allows.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.writing.longer_than(self.watchdog) || self.in_sync.longer_than(self.watchdog)
     }
 
     /// Lets segments be overwritten whose frames are all drained.
@@ -347,7 +361,8 @@ impl Journal {
                 let Some(segment) = writer.filled.pop_front() else { break };
                 let kept: u64 =
                     writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|s| s.bytes).sum();
-                let standard = segment.bytes >= writer.segment_bytes && segment.bytes <= LAST_SEGMENT_BYTES;
+                let sizes = writer.segment_bytes..=LAST_SEGMENT_BYTES;
+                let standard = segment.reuse && sizes.contains(&segment.bytes);
                 if standard && kept + segment.bytes <= KEPT_BYTES {
                     writer.spare.push(segment);
                 } else {
@@ -379,9 +394,17 @@ impl Journal {
         self.files.sync_folder().map_err(|source| self.io("sync", "", source))
     }
 
-    /// Takes over a segment that was found at open and whose frames are all drained.
-    pub(crate) fn adopt(&self, name: String, file: Arc<dyn JournalFile>, bytes: u64) {
-        self.writer().spare.push(Segment { name, file, bytes, used: 0, last_commit: 0 });
+    /// Takes over a segment that was found at open, with the highest commit in it. Once that is drained the segment is
+    /// recycled, or removed unless `reuse`. Called in the order of commits.
+    pub(crate) fn adopt(
+        &self,
+        name: String,
+        file: Arc<dyn JournalFile>,
+        bytes: u64,
+        last_commit: u64,
+        reuse: bool,
+    ) {
+        self.writer().filled.push_back(Segment { name, file, bytes, used: bytes, last_commit, reuse });
     }
 
     /// What all segments take, in bytes.
@@ -390,8 +413,15 @@ impl Journal {
         writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|segment| segment.bytes).sum()
     }
 
-    pub(crate) fn free_bytes(&self) -> Result<u64> {
-        self.files.free_bytes().map_err(|source| self.io("read the free space of", "", source))
+    /// Keeps `needed_bytes` of free space for a pass of the drain, or says that they are not there.
+    pub(crate) fn promise(&self, needed_bytes: u64) -> Result<Promise<'_>, Fault> {
+        let free_bytes =
+            self.files.free_bytes().map_err(|source| self.io("read the free space of", "", source))?;
+        if free_bytes < needed_bytes {
+            return Err(Fault::Full(Full { path: self.folder.clone(), needed_bytes, free_bytes }));
+        }
+        self.promised.store(needed_bytes, Ordering::Release);
+        Ok(Promise(self))
     }
 
     fn io(&self, action: &'static str, name: &str, source: io::Error) -> Error {

@@ -39,6 +39,8 @@ impl Keeper {
     /// The thread.
     pub(crate) fn run(&self, core: &Core) {
         let mut seen = core.journal.written();
+        // What was there at open is drained: it needs no seal.
+        self.sealed.store(seen, Ordering::Relaxed);
         loop {
             if !self.sleep(core, core.sync_window) {
                 return;

@@ -1,18 +1,12 @@
-//! Which sessions hold the events of a fork: its header chain, resolved once and without recursion.
+//! Which sessions hold the events of a fork: the chain of its parents, walked without recursion.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::tail::SessionState;
 use crate::error::{Corruption, Error, Place, Result};
 use crate::id::StorageKey;
-
-/// The ancestors that a fork shares events with, oldest first. Its own events, from its prefix length on, are not
-/// listed.
-#[derive(Debug, Default)]
-pub(crate) struct Lineage {
-    shared: Vec<Segment>,
-}
 
 /// Consecutive events that one session holds.
 #[derive(Clone, Debug)]
@@ -22,49 +16,47 @@ pub(crate) struct Segment {
     pub(crate) to: u64,
 }
 
-impl Lineage {
-    /// Follows the parents of `session`. Ancestors that lend nothing (forked at the same place again) leave no
-    /// segment, so a chain of 10,000 forks without events costs one.
-    pub(crate) fn resolve(
-        session: &SessionState,
-        mut load: impl FnMut(StorageKey) -> Result<Option<Arc<SessionState>>>,
-    ) -> Result<Self> {
-        let mut shared = Vec::new();
-        let mut seen = HashSet::from([session.key()]);
-        let mut parent = session.header.parent;
-        let mut to = session.header.prefix_len();
-        while let Some((key, _)) = parent.filter(|_| to > 0) {
-            let corrupt = |corruption| Error::Corrupt {
-                place: Place::new("header").session(&session.header.id),
-                corruption,
-            };
-            if !seen.insert(key) {
-                return Err(corrupt(Corruption::Undecodable {
-                    what: "a chain of parents that leads back to itself",
-                }));
-            }
-            let Some(ancestor) = load(key)? else {
-                return Err(corrupt(Corruption::MissingParent { parent: key.to_string() }));
-            };
-            let from = ancestor.header.prefix_len();
-            parent = ancestor.header.parent;
-            if from < to {
-                shared.push(Segment { session: ancestor, from, to });
-                to = from;
-            }
+/// The segments that hold the events of `session` in `range`, oldest first.
+///
+/// Each session keeps a link to its parent once it was followed, so a later call costs a step for each ancestor and
+/// reads nothing. Ancestors that lend no event of the range leave no segment.
+pub(crate) fn segments(
+    session: &Arc<SessionState>,
+    range: &Range<u64>,
+    load: impl Fn(StorageKey) -> Result<Option<Arc<SessionState>>>,
+) -> Result<Vec<Segment>> {
+    let mut found = Vec::new();
+    let mut current = Arc::clone(session);
+    let mut to = range.end;
+    // Only a chain that is followed for the first time can lead back to itself: links are made one by one.
+    let mut seen = HashSet::new();
+    loop {
+        let from = current.header.prefix_len().max(range.start);
+        if from < to {
+            found.push(Segment { session: Arc::clone(&current), from, to });
+            to = from;
         }
-        shared.reverse();
-        Ok(Self { shared })
+        let Some((key, _)) = current.header.parent.filter(|_| range.start < to) else { break };
+        if let Some(parent) = current.parent.get() {
+            current = Arc::clone(parent);
+            continue;
+        }
+        let corrupt = |corruption| Error::Corrupt {
+            place: Place::new("header").session(&session.header.id),
+            corruption,
+        };
+        seen.insert(current.key());
+        if seen.contains(&key) {
+            return Err(corrupt(Corruption::Undecodable {
+                what: "a chain of parents that leads back to itself",
+            }));
+        }
+        let Some(parent) = load(key)? else {
+            return Err(corrupt(Corruption::MissingParent { parent: key.to_string() }));
+        };
+        let parent = Arc::clone(current.parent.get_or_init(|| parent));
+        current = parent;
     }
-
-    /// The segments that overlap `from..to`, cut to it, oldest first.
-    pub(crate) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = Segment> + '_ {
-        let first = self.shared.partition_point(|segment| segment.to <= from);
-        let rest = self.shared.get(first..).unwrap_or_default();
-        rest.iter().take_while(move |segment| segment.from < to).map(move |segment| Segment {
-            session: Arc::clone(&segment.session),
-            from: segment.from.max(from),
-            to: segment.to.min(to),
-        })
-    }
+    found.reverse();
+    Ok(found)
 }

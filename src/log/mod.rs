@@ -3,6 +3,7 @@
 //! One direction: `commit` writes frames into the `journal` and runs into the `tail`; the `drain` moves them into
 //! blocks; the `reader` reads blocks, then the tail.
 
+pub(crate) mod busy;
 pub(crate) mod catalog;
 pub(crate) mod commit;
 pub(crate) mod core;

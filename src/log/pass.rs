@@ -10,7 +10,8 @@ use super::tail::{SessionState, Stored, TailRun};
 use crate::error::{Error, Result};
 use crate::event::{Event, write_line};
 use crate::format::{
-    self, Drained, Hash, PackContext, Packer, Scratch, Sections, SessionHeader, Summary, WriteNumbers,
+    self, Drained, Hash, PackContext, Packer, Scratch, Sections, SessionHeader, Summary, WriteNumber,
+    WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::storage::{Map, Storage};
@@ -35,8 +36,11 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(open_count: u32) -> Self {
+        let mut numbers = WriteNumbers::new(open_count);
+        // The first one is that of the open count itself.
+        numbers.next();
         Self {
-            context: PackContext::new(WriteNumbers::new(open_count)),
+            context: PackContext::new(numbers),
             scratch: Scratch::default(),
             line: Vec::new(),
             events: Vec::new(),
@@ -51,6 +55,13 @@ pub(crate) struct Pass<'a> {
     through: u64,
     jobs: Vec<Job<'a>>,
     history: History<'a>,
+}
+
+/// What a pass has stored.
+pub(crate) struct Done {
+    pub(crate) sessions: Vec<(Arc<SessionState>, Stored)>,
+    /// The write number of the record that says so.
+    pub(crate) mark: WriteNumber,
 }
 
 /// What a pass does with one session.
@@ -194,7 +205,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Step 2: everything else, in one batch with the mark; durable when it returns. Returns what is stored now.
-    pub(crate) fn records(mut self) -> Result<Vec<(Arc<SessionState>, Stored)>> {
+    pub(crate) fn records(mut self) -> Result<Done> {
         let mut changes = Vec::new();
         let mut done = Vec::new();
         for job in std::mem::take(&mut self.jobs) {
@@ -205,11 +216,12 @@ impl<'a> Pass<'a> {
                 Stored { len: after.len, updated: after.updated, hash: Some(after.hash) },
             ));
         }
-        let mark = format::encode_drained(Drained { through: self.through }, self.number());
-        changes.push((format::DRAINED_KEY.to_vec(), Some(mark)));
+        let mark = self.number();
+        let drained = format::encode_drained(Drained { through: self.through }, mark);
+        changes.push((format::DRAINED_KEY.to_vec(), Some(drained)));
         self.core.storage.apply(Map::Sessions, &changes)?;
         self.core.storage.flush()?;
-        Ok(done)
+        Ok(Done { sessions: done, mark })
     }
 
     fn job_records(&mut self, job: &Job<'_>, after: Summary, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
@@ -237,7 +249,7 @@ impl<'a> Pass<'a> {
         changes.push((format::summary_key(key).to_vec(), Some(summary)));
     }
 
-    fn number(&mut self) -> format::WriteNumber {
+    fn number(&mut self) -> WriteNumber {
         self.writer.context.next_write_number()
     }
 }

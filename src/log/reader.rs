@@ -66,15 +66,7 @@ impl Events {
         reverse: bool,
     ) -> Result<Self> {
         let core = Arc::clone(handle.core());
-        let own = session.header.prefix_len();
-        let mut segments = VecDeque::new();
-        if range.start < own.min(range.end) {
-            segments.extend(core.lineage(&session)?.within(range.start, range.end.min(own)));
-        }
-        if own < range.end {
-            let from = range.start.max(own);
-            segments.push_back(Segment { session: Arc::clone(&session), from, to: range.end });
-        }
+        let mut segments = VecDeque::from(core.segments(&session, &range)?);
         if reverse {
             segments.make_contiguous().reverse();
         }
@@ -323,6 +315,8 @@ impl Iterator for Events {
                 None
             }
             Err(error) => {
+                // A block that turns out to be damaged halfway gives nothing.
+                self.decoded.clear();
                 self.finished = true;
                 Some(Err(error))
             }

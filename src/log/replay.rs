@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::drain::Fault;
-use super::journal::{FIRST_SEGMENT_BYTES, Journal, LAST_SEGMENT_BYTES, SEGMENT, UNFINISHED};
+use super::journal::{Journal, SEGMENT, UNFINISHED};
 use super::pass::Writer;
 use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{
-    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, NewHeader, Opened, RunView, Sections,
-    WriteNumbers,
+    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, MAX_NUMBER, NewHeader, Opened, RunView,
+    Sections, WriteNumber, WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::options::StoreOptions;
@@ -28,10 +28,17 @@ const TORN: &str = "torn-";
 
 /// Counts this open in the engine, durably: its write numbers are then above all earlier ones, and the engine has
 /// proved that it takes writes before anything is drained into it.
-pub(crate) fn count_open(storage: &dyn Storage) -> Result<u32> {
+///
+/// `known`: the store was opened before, so an engine without a count has lost its content (sled makes a new, empty
+/// database where it misses its first page).
+pub(crate) fn count_open(storage: &dyn Storage, known: bool) -> Result<u32> {
     let place = || Place::new("open count");
     let before = match storage.get(Map::Sessions, format::OPENED_KEY)? {
         Some(value) => format::decode_opened(&value).map_err(|error| error.at(place()))?.count,
+        None if known => {
+            let corruption = Corruption::Missing { what: "the record that every opened engine has" };
+            return Err(Error::Corrupt { place: place(), corruption });
+        }
         None => 0,
     };
     let count = before.checked_add(1).ok_or_else(|| Error::Corrupt {
@@ -53,11 +60,13 @@ pub(crate) fn open(
     store_id: [u8; 16],
     folder: PathBuf,
 ) -> Result<(Arc<Core>, OpenReport)> {
-    let drained = match storage.get(Map::Sessions, format::DRAINED_KEY)? {
+    let (drained, mark) = match storage.get(Map::Sessions, format::DRAINED_KEY)? {
         Some(value) => {
-            format::decode_drained(&value).map_err(|error| error.at(Place::new("drained mark")))?.through
+            let place = || Place::new("drained mark");
+            let drained = format::decode_drained(&value).map_err(|error| error.at(place()))?;
+            (drained.through, format::write_number(&value).unwrap_or_default())
         }
-        None => 0,
+        None => (0, WriteNumber::default()),
     };
     let found = Found::read(files.as_ref(), &folder)?;
     let frames = Frames::of(&found, store_id, drained)?;
@@ -69,10 +78,16 @@ pub(crate) fn open(
         report.torn.push(keep_torn(files.as_ref(), &found, &torn, &folder)?);
     }
     let highest = frames.highest().max(drained);
-    let journal =
-        Journal::new(Arc::clone(&files), folder.clone(), store_id, highest + 1, found.highest_name + 1);
-    let core = Core::new(options, storage, journal, folder.clone());
-    core.drain.prepare(drained, Writer::new(open_count));
+    let journal = Journal::new(
+        Arc::clone(&files),
+        folder.clone(),
+        store_id,
+        options.watchdog,
+        highest + 1,
+        found.highest_name + 1,
+    );
+    let core = Core::new(options, storage, journal);
+    core.drain.prepare(drained, mark, Writer::new(open_count));
     for (commit, frame) in frames.valid.range(drained + 1..end) {
         report.replayed_commits += 1;
         for action in frame.actions() {
@@ -80,12 +95,13 @@ pub(crate) fn open(
             report.replayed_events += apply(&core, *commit, action)?;
         }
     }
+    let last_commits = frames.last_commits(&found);
+    found.let_go(&core, files.as_ref(), &folder, &last_commits, torn.is_empty())?;
     core.drain.pass(&core, true).map_err(|fault| match fault {
         Fault::Full(full) => full.to_error(),
         Fault::Error(error) => error,
     })?;
-    drop(frames);
-    found.let_go(&core, files.as_ref(), &folder, torn.is_empty())?;
+    core.journal.recycle(core.drain.through())?;
     Ok((core, report))
 }
 
@@ -116,8 +132,11 @@ impl Found {
         let mut names = files.list().map_err(io("list", ""))?;
         names.sort();
         for name in names {
-            let number =
-                |prefix| name.strip_prefix(prefix).and_then(|number: &str| number.parse::<u64>().ok());
+            let number = |prefix| {
+                let number = name.strip_prefix(prefix)?.parse::<u64>().ok()?;
+                // There is a next name.
+                Some(number).filter(|number| *number <= MAX_NUMBER)
+            };
             let known =
                 [SEGMENT, UNFINISHED, TORN].into_iter().find_map(|prefix| Some((prefix, number(prefix)?)));
             let Some((prefix, number)) = known else { continue };
@@ -138,29 +157,25 @@ impl Found {
         Ok(found)
     }
 
-    /// Gives drained segments to the new journal, or removes them. Behind a torn end all go: what is kept of it must not
-    /// be found again.
+    /// Gives the segments to the new journal, which keeps them until they are drained. Behind a torn end none is used
+    /// again: what was kept of it must not be found another time.
     fn let_go(
         self,
         core: &Core,
         files: &dyn JournalFiles,
         folder: &std::path::Path,
+        last_commits: &[u64],
         clean: bool,
     ) -> Result<()> {
-        let mut adopted = false;
-        let mut removed = self.unfinished;
-        for segment in self.segments {
-            let len = segment.bytes.len() as u64;
-            if clean && !adopted && (FIRST_SEGMENT_BYTES..=LAST_SEGMENT_BYTES).contains(&len) {
-                adopted = true;
-                core.journal.adopt(segment.name, segment.file, len);
-            } else {
-                removed.push(segment.name);
-            }
-        }
-        for name in removed {
+        for name in self.unfinished {
             let path = folder.join(&name);
             files.remove(&name).map_err(|source| Error::Io { action: "remove", path, source })?;
+        }
+        let mut segments: Vec<_> = self.segments.into_iter().zip(last_commits).collect();
+        segments.sort_by_key(|(_, last_commit)| **last_commit);
+        for (segment, last_commit) in segments {
+            let FoundSegment { name, file, bytes } = segment;
+            core.journal.adopt(name, file, bytes.len() as u64, *last_commit, clean);
         }
         Ok(())
     }
@@ -227,6 +242,17 @@ impl<'a> Frames<'a> {
         Ok(end)
     }
 
+    /// The highest commit in each segment; 0 where all is drained.
+    fn last_commits(&self, found: &Found) -> Vec<u64> {
+        let mut last = vec![0; found.segments.len()];
+        for (commit, (segment, ..)) in &self.places {
+            if let Some(last) = last.get_mut(*segment) {
+                *last = *commit;
+            }
+        }
+        last
+    }
+
     fn highest(&self) -> u64 {
         self.valid.last_key_value().map_or(self.drained, |(commit, _)| *commit)
     }
@@ -279,6 +305,18 @@ fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
         tail.list();
     }
     let mut used = core.catalog.lock();
+    if let Some((key, prefix_len)) = state.header.parent {
+        let corrupt = |corruption| {
+            Err(Error::Corrupt { place: frame_place(commit).session(&state.header.id), corruption })
+        };
+        let Some(parent) = used.by_key(key, core.storage.as_ref())? else {
+            return corrupt(Corruption::MissingParent { parent: key.to_string() });
+        };
+        let parent_len = parent.lock().next();
+        if prefix_len > parent_len {
+            return corrupt(Corruption::PrefixBeyondParent { prefix_len, parent_len });
+        }
+    }
     if used.by_id(&state.header.id, core.storage.as_ref())?.is_some() {
         return Err(Error::Corrupt {
             place: frame_place(commit).session(&state.header.id),
@@ -298,6 +336,7 @@ fn append(core: &Core, commit: u64, key: StorageKey, run: &RunView<'_>) -> Resul
             corruption: Corruption::Missing { what: "the session that the frame appends to" },
         });
     };
+    core.drain.check_end(core, &state)?;
     let mut last = Vec::new();
     run.decode(run.count - 1, 1, Sections::All, &mut last).map_err(|error| error.at(place()))?;
     let Some(last) = last.last() else {

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::lineage::Lineage;
 use crate::error::{Corruption, Error, Place};
 use crate::format::{self, Hash, NewHeader, Run};
 use crate::id::{StorageKey, Timestamp};
@@ -16,7 +15,8 @@ use crate::id::{StorageKey, Timestamp};
 #[derive(Debug)]
 pub(crate) struct SessionState {
     pub(crate) header: NewHeader,
-    pub(crate) lineage: OnceLock<Arc<Lineage>>,
+    /// Its parent, once a read has followed it.
+    pub(crate) parent: OnceLock<Arc<SessionState>>,
     tail: Mutex<Tail>,
     grown: Condvar,
 }
@@ -79,7 +79,7 @@ impl SessionState {
     fn with(header: NewHeader, stored: Stored, created: Option<u64>, header_stored: bool) -> Arc<Self> {
         Arc::new(Self {
             header,
-            lineage: OnceLock::new(),
+            parent: OnceLock::new(),
             tail: Mutex::new(Tail {
                 created,
                 header_stored,
@@ -125,6 +125,16 @@ impl SessionState {
         tail.followers += 1;
         let mut tail = self.grown.wait_timeout(tail, limit).unwrap_or_else(PoisonError::into_inner).0;
         tail.followers -= 1;
+    }
+}
+
+impl Drop for SessionState {
+    /// Lets go of a chain of 10,000 parents without 10,000 calls in each other.
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(parent) = next {
+            next = Arc::into_inner(parent).and_then(|mut parent| parent.parent.take());
+        }
     }
 }
 

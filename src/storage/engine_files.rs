@@ -46,7 +46,7 @@ struct Weaker {
 impl EngineFiles {
     /// Removes what a crash left, and sets the attribute: to be done before the engine opens.
     pub(super) fn prepare(dir: &Path) -> Result<Self> {
-        files::restrict_path(dir, 0o700).map_err(files::at("set the mode of", dir))?;
+        files::restrict_path(dir)?;
         remove_leftovers(dir)?;
         // At every open and on what exists, too: copying a store drops it. The folder first, for what comes new.
         let mut synchronous = synchronous::set(dir)?;
@@ -59,9 +59,7 @@ impl EngineFiles {
     /// Finds out which mode is on and makes durable what the engine made: to be done when it has opened.
     pub(super) fn opened(mut self) -> Result<Self> {
         for path in contents(&self.dir)? {
-            let folder = path.is_dir();
-            files::restrict_path(&path, if folder { 0o700 } else { 0o600 })
-                .map_err(files::at("set the mode of", &path))?;
+            files::restrict_path(&path)?;
             // Read back, because on btrfs new files do not inherit it.
             self.synchronous &= synchronous::is_set(&path)?;
         }
@@ -109,13 +107,7 @@ impl EngineFiles {
 /// Removes what would keep the engine from opening, or would make it open as something else.
 fn remove_leftovers(dir: &Path) -> Result<()> {
     let names = files::names(dir).map_err(files::at("list", dir))?;
-    let data = dir.join(DATA);
-    // Such a database was never born: whatever else is there describes data that does not exist.
-    let unborn = match data.symlink_metadata() {
-        Ok(metadata) => metadata.len() == 0,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(files::at("read", &data)(error)),
-    };
+    let unborn = is_unborn(dir)?;
     let mut removed = false;
     for name in names {
         let snapshot = name.starts_with(SNAPSHOT);
@@ -125,6 +117,16 @@ fn remove_leftovers(dir: &Path) -> Result<()> {
         }
     }
     if removed { files::sync_folder(dir) } else { Ok(()) }
+}
+
+/// Whether there is no database yet: whatever else is there describes data that does not exist.
+pub(super) fn is_unborn(dir: &Path) -> Result<bool> {
+    let data = dir.join(DATA);
+    match data.symlink_metadata() {
+        Ok(metadata) => Ok(metadata.len() == 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(files::at("read", &data)(error)),
+    }
 }
 
 /// Returns what is in the folder, of which the engine opens everything. Folders and files only: a link or device is

@@ -9,6 +9,9 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
 
+/// The permissions of group and others.
+const OTHERS: u32 = 0o077;
+
 /// Gives an error of the system its place.
 pub(super) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { action, path: path.to_owned(), source }
@@ -19,25 +22,31 @@ pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     let file = File::from(rustix::fs::open(path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)?);
     if flags.contains(OFlags::CREATE) {
-        restrict(&file, 0o600)?;
+        restrict(&file)?;
     }
     Ok(file)
 }
 
-/// Takes the permissions of group and others away, whatever the umask was. What another user owns stays as it is.
-fn restrict(file: &File, mode: u32) -> io::Result<()> {
-    if file.metadata()?.mode() & 0o777 == mode {
+/// Takes the permissions of group and others away, whatever the umask was. What another user owns stays as it is, and
+/// so does what the owner has made read-only.
+fn restrict(file: &File) -> io::Result<()> {
+    let mode = file.metadata()?.mode();
+    if mode & OTHERS == 0 {
         return Ok(());
     }
-    allow_denied(file.set_permissions(Permissions::from_mode(mode)))
+    allow_denied(file.set_permissions(Permissions::from_mode(mode & 0o7777 & !OTHERS)))
 }
 
 /// The same for what somebody else opened: the engine.
-pub(super) fn restrict_path(path: &Path, mode: u32) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.mode() & 0o777 == mode {
-        return Ok(());
-    }
-    allow_denied(fs::set_permissions(path, Permissions::from_mode(mode)))
+pub(super) fn restrict_path(path: &Path) -> Result<()> {
+    let restrict = || {
+        let mode = fs::symlink_metadata(path)?.mode();
+        if mode & OTHERS == 0 {
+            return Ok(());
+        }
+        allow_denied(fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !OTHERS)))
+    };
+    restrict().map_err(at("set the mode of", path))
 }
 
 fn allow_denied(result: io::Result<()>) -> io::Result<()> {
@@ -56,12 +65,15 @@ pub(super) fn create_folder(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            create_folder(parent.ok_or(error).map_err(at("create", path))?)?;
+            let Some(parent) = parent else { return Err(at("create", path)(error)) };
+            if !create_folder(parent)? {
+                // The parent is there and still refuses (`/proc` does): trying again would never end.
+                return Err(at("create", path)(error));
+            }
             return create_folder(path);
         }
         Err(error) => return Err(at("create", path)(error)),
     }
-    restrict_path(path, 0o700).map_err(at("set the mode of", path))?;
     sync_parent(path)?;
     Ok(true)
 }
@@ -122,5 +134,20 @@ pub(super) fn remove_if_there(path: &Path) -> Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(at("remove", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parent that exists and takes no folder (`/proc` says that the new one was not found) is an error, not a
+    /// question to be asked for ever.
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error() {
+        if cfg!(target_os = "linux") {
+            let made = create_folder(Path::new("/proc/sessionlog-test/store"));
+            assert!(matches!(made, Err(Error::Io { action: "create", .. })), "{made:?}");
+        }
     }
 }

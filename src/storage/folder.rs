@@ -135,7 +135,7 @@ impl Folder {
     /// Makes what a new store has beside its engine.
     fn start(&self) -> Result<()> {
         // Ours from here on, and what is written into it are people's conversations.
-        files::restrict_path(&self.path, 0o700).map_err(files::at("set the mode of", &self.path))?;
+        files::restrict_path(&self.path)?;
         files::create_folder(&self.journal_dir())?;
         // Also when an interrupted making, whose names may not be durable yet, made the folders.
         files::sync_folder(&self.path)?;

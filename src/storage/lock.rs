@@ -227,10 +227,9 @@ mod tests {
                     Command::new("true").current_dir("/").status().unwrap();
                 }
             });
-            for _ in 0..2_000 {
-                drop(Lock::acquire(dir.path()).unwrap());
-            }
+            let taken = (0..2_000).try_for_each(|_| Lock::acquire(dir.path()).map(drop));
             done.store(true, std::sync::atomic::Ordering::Relaxed);
+            taken.unwrap();
         });
     }
 

@@ -105,15 +105,16 @@ fn of_mut(maps: &mut Maps, map: Map) -> &mut BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 impl Source for Handle {
-    fn batch(&self, span: &Span, limit: usize) -> Result<Vec<Entry>> {
+    fn batch(&self, span: &Span, limit: usize, batch: &mut Vec<Entry>) -> Result<()> {
         let maps = self.read()?;
         let found = of(&maps, span.map).range::<[u8], _>(span.bounds());
         let copy = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
-        Ok(if span.reverse {
-            found.rev().take(limit).map(copy).collect()
+        if span.reverse {
+            batch.extend(found.rev().take(limit).map(copy));
         } else {
-            found.take(limit).map(copy).collect()
-        })
+            batch.extend(found.take(limit).map(copy));
+        }
+        Ok(())
     }
 }
 

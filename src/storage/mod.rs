@@ -35,6 +35,7 @@ use crate::error::Result;
 /// A leaf of sled holds up to 16 entries, and a page of more than 131,052 bytes goes to a file of its own, which is
 /// not safe in the weaker durability mode. What is larger is split over several keys.
 pub const MAX_VALUE_BYTES: usize = 6 * 1024;
+const _: () = assert!(MAX_VALUE_BYTES == crate::format::MAX_VALUE_BYTES);
 
 /// A map of the engine. There are four, whatever the number of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +74,8 @@ pub type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 /// there or not, but `apply` is whole or absent.
 ///
 /// After a write or flush that failed every later one fails with [`Error::Failed`](crate::Error::Failed), whose cause
-/// is the first error; reads go on. After `close` every call gives [`Error::Closed`](crate::Error::Closed).
+/// is the first error. Reads go on, but those that need what the engine had moved and not yet written fail, too; it is
+/// there again after reopening. After `close` every call gives [`Error::Closed`](crate::Error::Closed).
 ///
 /// Keys have at most 512 bytes and values [`MAX_VALUE_BYTES`].
 pub trait Storage: fmt::Debug + Send + Sync {

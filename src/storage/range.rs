@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Entries, Entry, Map};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Entries of the first batch; each further one has four times as many. Small, because a seek for the last key at or
 /// below a wanted one takes a single entry.
@@ -53,8 +53,9 @@ impl Span {
 
 /// What gives the batches.
 pub(super) trait Source: fmt::Debug + Send + Sync + 'static {
-    /// Returns the first entries of `span`, at most `limit`; fewer only when there are no more.
-    fn batch(&self, span: &Span, limit: usize) -> Result<Vec<Entry>>;
+    /// Appends the first entries of `span` to the empty `batch`, at most `limit`; fewer only when there are no more,
+    /// or an error comes behind them.
+    fn batch(&self, span: &Span, limit: usize, batch: &mut Vec<Entry>) -> Result<()>;
 }
 
 /// Makes the iterator over `from` to `to`.
@@ -71,6 +72,7 @@ pub(super) fn entries<S: Source>(
         ended: span.is_empty(),
         span,
         batch: Vec::new().into_iter(),
+        error: None,
         limit: FIRST_BATCH,
     })
 }
@@ -80,6 +82,8 @@ struct Batches<S> {
     source: Arc<S>,
     span: Span,
     batch: std::vec::IntoIter<Entry>,
+    /// What comes behind the batch.
+    error: Option<Error>,
     limit: usize,
     ended: bool,
 }
@@ -92,30 +96,51 @@ impl<S: Source> Iterator for Batches<S> {
             return Some(Ok(entry));
         }
         if self.ended {
-            return None;
+            return self.error.take().map(Err);
         }
-        match self.source.batch(&self.span, self.limit) {
-            Ok(batch) => {
-                self.ended = batch.len() < self.limit;
-                self.limit = (self.limit * 4).min(GREATEST_BATCH);
-                if let Some((key, _)) = batch.last() {
-                    self.span.pass(key);
-                    self.ended |= self.span.is_empty();
-                }
-                self.batch = batch.into_iter();
-                self.batch.next().map(Ok)
-            }
-            Err(error) => {
-                self.ended = true;
-                Some(Err(error))
-            }
+        let mut batch = Vec::new();
+        self.error = self.source.batch(&self.span, self.limit, &mut batch).err();
+        self.ended = self.error.is_some() || batch.len() < self.limit;
+        self.limit = (self.limit * 4).min(GREATEST_BATCH);
+        if let Some((key, _)) = batch.last() {
+            self.span.pass(key);
+            self.ended |= self.span.is_empty();
         }
+        self.batch = batch.into_iter();
+        self.batch.next().map(Ok).or_else(|| self.error.take().map(Err))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Five entries and then an error.
+    #[derive(Debug)]
+    struct Damaged;
+
+    impl Source for Damaged {
+        fn batch(&self, span: &Span, limit: usize, batch: &mut Vec<Entry>) -> Result<()> {
+            let passed = match &span.from {
+                Bound::Excluded(key) => key[0],
+                _ => 0,
+            };
+            let keys = (passed + 1..=5).take(limit);
+            batch.extend(keys.map(|byte| (vec![byte], vec![])));
+            if batch.len() < limit { Err(Error::Closed) } else { Ok(()) }
+        }
+    }
+
+    /// What comes before an error is given, the error once, and nothing behind it.
+    #[test]
+    fn an_error_comes_behind_what_was_read() {
+        let mut entries = entries(&Arc::new(Damaged), Map::Events, Bound::Unbounded, Bound::Unbounded, false);
+        for byte in 1..=5 {
+            assert_eq!(entries.next().unwrap().unwrap().0, [byte]);
+        }
+        assert!(matches!(entries.next(), Some(Err(Error::Closed))));
+        assert!(entries.next().is_none() && entries.next().is_none());
+    }
 
     #[test]
     fn reversed_and_touching_bounds_are_empty() {

@@ -28,6 +28,8 @@ const SLOWEST_BYTES_PER_MS: u64 = 16 * 1024;
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a lock on sled's file is waited for: the system may still be busy with a dead process's last writes.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// sled panics below 256 bytes, and a page or two should fit.
+const LEAST_CACHE_BYTES: u64 = 256 * 1024;
 const PAUSE: Duration = Duration::from_millis(1);
 /// More than any key has.
 const MAX_KEY_BYTES: usize = 512;
@@ -44,7 +46,7 @@ pub struct SledStorage {
 }
 
 impl SledStorage {
-    /// Opens the engine in `dir`, or makes it there, with a cache of at most `cache_bytes`.
+    /// Opens the engine in `dir`, or makes it there, with a cache of `cache_bytes` (256 KiB at least).
     ///
     /// Takes what sled's recovery takes: it reads what was written since the last open, and each page once it is
     /// asked for. Leftovers of a crash are removed; nothing else ever is. Damaged files can make sled panic; that is
@@ -81,6 +83,11 @@ impl SledStorage {
                 failed: Mutex::new(None),
             }),
         })
+    }
+
+    /// Whether `dir` holds no engine yet, or one that has lost its data. Opening makes a new one there.
+    pub(crate) fn is_unborn(dir: &Path) -> Result<bool> {
+        super::engine_files::is_unborn(dir)
     }
 
     /// Returns how this engine's writes become durable, as found out when it was opened.
@@ -137,7 +144,10 @@ impl Engine {
     fn open(dir: &Path, cache_bytes: u64, lock: Arc<FolderLock>) -> ::sled::Result<Self> {
         // Nothing else: `mode` does nothing, compression and segment size are fixed at creation, `temporary` skips
         // syncs, and a periodic flush would only write what the drain flushes anyway.
-        let config = ::sled::Config::new().path(dir).cache_capacity(cache_bytes).flush_every_ms(None);
+        let config = ::sled::Config::new()
+            .path(dir)
+            .cache_capacity(cache_bytes.max(LEAST_CACHE_BYTES))
+            .flush_every_ms(None);
         let db = config.open()?;
         Ok(Self {
             sessions: db.open_tree("sessions")?,
@@ -228,19 +238,18 @@ impl Shared {
 }
 
 impl Source for Shared {
-    fn batch(&self, span: &Span, limit: usize) -> Result<Vec<Entry>> {
+    fn batch(&self, span: &Span, limit: usize, batch: &mut Vec<Entry>) -> Result<()> {
         self.read(|engine| {
             let (from, to) = span.bounds();
             let bounds = (from.map(sled_keys::to_engine), to.map(sled_keys::to_engine));
-            let found = engine.tree(span.map).range::<Cow<'_, [u8]>, _>(bounds);
-            let copy = |entry: ::sled::Result<(::sled::IVec, ::sled::IVec)>| {
-                entry.map(|(key, value)| (sled_keys::from_engine(&key), value.to_vec()))
-            };
-            if span.reverse {
-                found.rev().take(limit).map(copy).collect()
-            } else {
-                found.take(limit).map(copy).collect()
+            let mut found = engine.tree(span.map).range::<Cow<'_, [u8]>, _>(bounds);
+            while batch.len() < limit
+                && let Some(entry) = if span.reverse { found.next_back() } else { found.next() }
+            {
+                let (key, value) = entry?;
+                batch.push((sled_keys::from_engine(&key), value.to_vec()));
             }
+            Ok(())
         })
     }
 }

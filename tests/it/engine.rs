@@ -8,7 +8,8 @@ use std::path::Path;
 use rustix::fs::{IFlags, Mode, ioctl_getflags, ioctl_setflags};
 use sessionlog::storage::{EngineDurability, MAX_VALUE_BYTES, Map, SledStorage, Storage};
 
-const CACHE: u64 = 1024 * 1024;
+/// The smallest there is.
+const CACHE: u64 = 0;
 const MAP: Map = Map::Events;
 
 fn open(dir: &Path) -> SledStorage {

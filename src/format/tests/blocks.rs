@@ -43,7 +43,7 @@ proptest! {
         let events = trace(400, seed);
         let values = Values::of(&events);
         let block = values.blocks()[0].0;
-        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         block.decode(&mut scratch, skip, take, Sections::All, &mut out).unwrap();
         let count = block.header().count as usize;
         let from = (skip as usize).min(count);
@@ -61,7 +61,7 @@ proptest! {
             let last = values.map.iter().next_back().map(|(key, value)| (key.clone(), value.clone()));
             let resumed = last.as_ref().and_then(|(key, value)| {
                 let block = open_block(KEY, parse_event_key(key).unwrap().seq, value).unwrap();
-                Packer::resume(&block, block.header().count, hash, &mut Scratch::new()).unwrap()
+                Packer::resume(&block, block.header().count, hash, &mut Scratch::default()).unwrap()
             });
             let packer = resumed.unwrap_or_else(|| Packer::new(KEY, done as u64));
             hash = values.pack(packer, &events[done..done + step], hash);
@@ -128,7 +128,7 @@ fn damaged_blocks_are_found() {
     let values = Values::of(&trace(300, 13));
     let read = |value: &[u8]| {
         let mut out = Vec::new();
-        open_block(KEY, 0, value)?.decode(&mut Scratch::new(), 0, 2000, Sections::All, &mut out)?;
+        open_block(KEY, 0, value)?.decode(&mut Scratch::default(), 0, 2000, Sections::All, &mut out)?;
         Ok(out)
     };
     damage(values.map.values().next().unwrap(), read);
@@ -138,7 +138,7 @@ fn damaged_blocks_are_found() {
         let mut reader = LargeReader::new(&open_block(KEY, 0, head)?);
         reader.push(1, part)?;
         let mut out = Vec::new();
-        reader.finish(&mut Scratch::new(), Sections::All, &mut out)?;
+        reader.finish(&mut Scratch::default(), Sections::All, &mut out)?;
         Ok(out)
     };
     damage(head, |head| read(head, part));
@@ -174,7 +174,7 @@ fn a_header_that_promises_too_much_is_refused() {
         let bomb = forged(value, at, &200_000u32.to_be_bytes());
         let mut out = Vec::new();
         let block = open_block(KEY, 0, &bomb).unwrap();
-        assert!(block.decode(&mut Scratch::new(), 0, 1, Sections::All, &mut out).is_err());
+        assert!(block.decode(&mut Scratch::default(), 0, 1, Sections::All, &mut out).is_err());
     }
     assert!(open_block(KEY, 0, &forged(value, main_stored, &[0xff; 4])).is_err());
     for count in [0, MAX_BLOCK_EVENTS + 1, u32::MAX] {
@@ -199,7 +199,7 @@ fn parts_of_a_large_event_must_agree() {
     assert_eq!(count as usize, one.len());
     let missing = |part| Err(FormatError::Corrupt(Corruption::MissingPart { part, parts: count }));
     let mut out = Vec::new();
-    assert_eq!(head.decode(&mut Scratch::new(), 0, 1, Sections::All, &mut out), missing(1));
+    assert_eq!(head.decode(&mut Scratch::default(), 0, 1, Sections::All, &mut out), missing(1));
 
     let mut reader = LargeReader::new(&head);
     assert_eq!(reader.next_part(), Some(1));
@@ -212,12 +212,12 @@ fn parts_of_a_large_event_must_agree() {
     }
     assert_eq!(reader.next_part(), None);
     assert!(reader.push(count, &one[1]).is_err(), "one too many");
-    reader.finish(&mut Scratch::new(), Sections::All, &mut out).unwrap();
+    reader.finish(&mut Scratch::default(), Sections::All, &mut out).unwrap();
     assert_eq!(out, [event]);
 
     let mut reader = LargeReader::new(&head);
     reader.push(1, &one[1]).unwrap();
-    assert_eq!(reader.finish(&mut Scratch::new(), Sections::All, &mut out), missing(2));
+    assert_eq!(reader.finish(&mut Scratch::default(), Sections::All, &mut out), missing(2));
 }
 
 /// Goal: one event of 16 MiB, the default limit, that does not compress.
@@ -235,12 +235,12 @@ fn a_block_beyond_the_summary_is_cut() {
     assert_eq!(values.map.len(), 1);
     let value = values.map.values().next().unwrap().clone();
     let block = open_block(KEY, 0, &value).unwrap();
-    let hash = events[..90].iter().fold(Hash::START, |hash, event| next_hash(hash, event));
-    let packer = Packer::resume(&block, 90, hash, &mut Scratch::new()).unwrap().unwrap();
+    let hash = events[..90].iter().fold(Hash::START, next_hash);
+    let packer = Packer::resume(&block, 90, hash, &mut Scratch::default()).unwrap().unwrap();
     assert_eq!(packer.end(), 90);
     values.pack(packer, &[], hash);
     check(&values, &events[..90]);
-    let packer = Packer::resume(&block, 90, hash, &mut Scratch::new()).unwrap().unwrap();
+    let packer = Packer::resume(&block, 90, hash, &mut Scratch::default()).unwrap().unwrap();
     values.pack(packer, &events[90..120], hash);
     check(&values, &events[..120]);
 }
@@ -252,9 +252,9 @@ fn full_and_unchanged_blocks_are_left_alone() {
     let blocks = values.blocks();
     let hash = blocks[0].0.header().hash_after;
     let count = blocks[0].0.header().count;
-    assert!(Packer::resume(&blocks[0].0, count, hash, &mut Scratch::new()).unwrap().is_none());
+    assert!(Packer::resume(&blocks[0].0, count, hash, &mut Scratch::default()).unwrap().is_none());
     let (last, _) = blocks.last().unwrap();
-    let packer = Packer::resume(last, last.header().count, last.header().hash_after, &mut Scratch::new());
+    let packer = Packer::resume(last, last.header().count, last.header().hash_after, &mut Scratch::default());
     let mut none = Values::new();
     none.pack(packer.unwrap().unwrap(), &[], last.header().hash_after);
     assert!(none.map.is_empty());

@@ -52,7 +52,7 @@ fn golden_blocks() {
     let stored = golden("block-zstd.bin", block);
     let mut out = Vec::new();
     let view = open_block(KEY, 0, &stored).unwrap();
-    view.decode(&mut Scratch::new(), 0, 1024, Sections::All, &mut out).unwrap();
+    view.decode(&mut Scratch::default(), 0, 1024, Sections::All, &mut out).unwrap();
     assert_eq!(out, events);
 
     let events = [chunk(0, 5, "Hel"), chunk(1, 4, "lo"), message(2, 6, "Hi")];
@@ -61,7 +61,7 @@ fn golden_blocks() {
     let stored = golden("block-plain.bin", block);
     out.clear();
     let view = open_block(KEY, 0, &stored).unwrap();
-    view.decode(&mut Scratch::new(), 0, 1024, Sections::All, &mut out).unwrap();
+    view.decode(&mut Scratch::default(), 0, 1024, Sections::All, &mut out).unwrap();
     assert_eq!(out, events);
 }
 
@@ -74,7 +74,7 @@ fn golden_large_event() {
     let mut reader = LargeReader::new(&open_block(KEY, 3, &head).unwrap());
     reader.push(1, &part).unwrap();
     let mut out = Vec::new();
-    reader.finish(&mut Scratch::new(), Sections::All, &mut out).unwrap();
+    reader.finish(&mut Scratch::default(), Sections::All, &mut out).unwrap();
     assert_eq!(out, [event]);
 }
 

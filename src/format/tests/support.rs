@@ -251,7 +251,7 @@ impl Values {
 
     /// Reads all back.
     pub(super) fn decode(&self, which: Sections) -> Vec<Event> {
-        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         for (block, parts) in self.blocks() {
             match block.is_large() {
                 None => block.decode(&mut scratch, 0, u32::MAX, which, &mut out).unwrap(),

@@ -68,13 +68,18 @@ impl Run {
         self.store.as_ref().expect("the store is open")
     }
 
-    pub(crate) fn session(&self, name: &str) -> Session {
-        self.store().session(&id(name)).unwrap()
+    /// A session's handle; `None` when a fault in the background has just ended the process.
+    pub(crate) fn session(&self, name: &str) -> Option<Session> {
+        match self.store().session(&id(name)) {
+            Ok(session) => Some(session),
+            Err(_) if self.medium.stopped() => None,
+            Err(error) => panic!("{}", self.context(&format!("session {name}: {error:?}"))),
+        }
     }
 
     /// Whether the store is open and takes writes.
     pub(crate) fn goes_on(&self) -> bool {
-        !self.over && self.store.is_some()
+        !self.over && self.store.is_some() && !self.medium.stopped()
     }
 
     fn context(&self, text: &str) -> String {
@@ -106,22 +111,40 @@ impl Run {
 
     /// Checks that every session is there with what it holds, in the list, the headers and the lengths.
     pub(crate) fn check(&self) {
+        match self.compare() {
+            Ok(()) => {}
+            // A fault in the background may come at any moment; the next call meets it.
+            Err(_) if self.medium.fired() => {}
+            Err(text) => panic!("{}", self.context(&text)),
+        }
+    }
+
+    fn compare(&self) -> Result<(), String> {
+        let told = |error: Error| format!("{error:?}");
+        let same = |what: &str, found: u64, expected: u64| {
+            if found == expected { Ok(()) } else { Err(format!("{what}: {found}, not {expected}")) }
+        };
         let store = self.store();
-        let found = whole(store).unwrap_or_else(|error| panic!("{}", self.context(&format!("{error:?}"))));
-        self.model.check(&found).unwrap_or_else(|text| panic!("{}", self.context(&text)));
+        self.model.check(&whole(store).map_err(told)?)?;
         let mut newest_first = None;
-        for info in store.list().unwrap() {
-            let info = info.unwrap();
-            let session = store.session(&info.header.id).unwrap();
+        for info in store.list().map_err(told)? {
+            let info = info.map_err(told)?;
             let name = info.header.id.as_str();
-            assert_eq!(info.len, self.model.len(name) as u64, "length of {name} in the list");
-            assert_eq!(session.len(), info.len);
-            assert!(session.durable_len() <= info.len);
-            assert!(session.durable_len() >= self.model.durable_len(name) as u64, "durable length of {name}");
-            assert_eq!(session.info().unwrap().len, info.len);
-            assert!(newest_first.is_none_or(|before| before >= info.updated_at), "the list's order");
+            let session = store.session(&info.header.id).map_err(told)?;
+            let len = self.model.len(name) as u64;
+            same(&format!("length of {name} in the list"), info.len, len)?;
+            same(&format!("length of {name}"), session.len(), len)?;
+            same(&format!("length of {name} in its info"), session.info().map_err(told)?.len, len)?;
+            let durable = self.model.durable_len(name) as u64..=len;
+            if !durable.contains(&session.durable_len()) {
+                return Err(format!("durable length of {name}: {}, not {durable:?}", session.durable_len()));
+            }
+            if newest_first.is_some_and(|before| before < info.updated_at) {
+                return Err(format!("{name} stands behind an older one in the list"));
+            }
             newest_first = Some(info.updated_at);
         }
+        Ok(())
     }
 
     /// Takes note of a call's result. An error other than `Failed` leaves no trace unless a fault fired.
@@ -159,7 +182,7 @@ impl Run {
         let found = whole(store).unwrap_or_else(|error| panic!("reads go on: {error:?}"));
         self.model.check_failed(&found).unwrap_or_else(|text| panic!("{}", self.context(&text)));
         for name in found.keys() {
-            let session = self.session(name);
+            let session = self.session(name).expect("reads go on");
             assert_eq!(session.len(), session.durable_len(), "the visible end falls back to the durable end");
             let refused = session.append(super::events::user("after the failure").to_new());
             assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
@@ -202,10 +225,10 @@ impl Run {
             Some(Durability::Sync) => Append::new().sync(),
             Some(Durability::Buffered) => Append::new().buffered(),
         };
-        if len % 2 == 0 {
+        if len.is_multiple_of(2) {
             append = append.expect(Seq::new(len as u64));
         }
-        let session = self.session(name);
+        let Some(session) = self.session(name) else { return };
         let result = session.append_with(append, said.iter().map(Said::to_new));
         if let Ok(seqs) = &result {
             let expected = Seq::new(len as u64)..Seq::new((len + said.len()) as u64);
@@ -224,10 +247,12 @@ impl Run {
         let len = self.model.len(name) as u64;
         let expected = Seq::new(if wrong == len { len + 1 } else { wrong });
         let append = Append::new().expect(expected);
-        match self.session(name).append_with(append, said.iter().map(Said::to_new)) {
+        let Some(session) = self.session(name) else { return };
+        match session.append_with(append, said.iter().map(Said::to_new)) {
             Err(Error::SeqConflict { session, expected: e, actual }) => {
                 assert_eq!((session.as_str(), e, actual), (name, expected, Seq::new(len)));
             }
+            Err(_) if self.medium.stopped() => self.over = true,
             Err(Error::Failed { .. }) if self.medium.fired() => self.over = true,
             other => panic!("a wrong expected seq gave {other:?}"),
         }
@@ -311,7 +336,10 @@ impl Run {
         self.check();
     }
 
+    /// Plans a fault, unless one has happened in this life already.
     pub(crate) fn plan(&self, after: u64, fault: Fault) {
-        self.medium.plan(after, fault);
+        if !self.medium.fired() {
+            self.medium.plan(after, fault);
+        }
     }
 }

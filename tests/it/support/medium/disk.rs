@@ -107,15 +107,6 @@ impl Disk {
         }
     }
 
-    /// A flush that fails: some changes are durable, the others never will be, and all are seen.
-    pub(super) fn flush_in_part(&mut self, dice: &mut Dice) {
-        for (map, changes) in self.unflushed.drain(..) {
-            if dice.chance(1, 2) {
-                put(&mut self.durable_maps[map], &changes);
-            }
-        }
-    }
-
     pub(super) fn map_bytes(&self) -> u64 {
         let entries = self.maps.iter().flatten();
         entries.map(|(key, value)| (key.len() + value.len()) as u64).sum()

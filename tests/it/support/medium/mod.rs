@@ -5,7 +5,7 @@
 //! - A **kill** keeps all volatile state, as the page cache does; a later power cut can still lose it.
 //! - A **power cut** keeps what is durable and any part of the rest: for files any choice of 512-byte sectors, for the
 //!   engine any choice of changes (a batch whole or not), for names any choice of name changes.
-//! - After a failed sync the page cache shows what the disk does not have, and no later sync brings it there.
+//! - After a failed sync of a file the page cache shows what the disk does not have, and no later sync brings it there.
 //!
 //! Every writing operation of both seams has a number. A store of an earlier life (before a kill or cut) gets errors.
 

@@ -69,17 +69,13 @@ impl Medium {
 }
 
 impl State {
-    /// After a sync or flush that failed, what it was to make durable is seen but never comes to the disk.
+    /// What a sync or flush that failed did. (Of changes in the engine a power cut keeps any, as before.)
     fn spoil(&mut self, step: &Step) {
         let Self { disk, dice, .. } = self;
-        match step {
-            Step::Sync(name) => {
-                if let Some(file) = disk.number_of(name) {
-                    disk.sync_in_part(file, dice);
-                }
-            }
-            Step::Flush => disk.flush_in_part(dice),
-            _ => {}
+        if let Step::Sync(name) = step
+            && let Some(file) = disk.number_of(name)
+        {
+            disk.sync_in_part(file, dice);
         }
     }
 }
@@ -134,8 +130,8 @@ impl Engine {
     }
 
     fn fail(&self, error: io::Error) -> Error {
-        let cause = self.failed.get_or_init(|| Arc::new(engine_error(error)));
-        Error::Failed { cause: Arc::clone(cause) }
+        self.failed.get_or_init(|| Arc::new(engine_error(io::Error::other(error.to_string()))));
+        engine_error(error)
     }
 
     fn write(&self, step: Step, map: Map, changes: Vec<Change>) -> Result<()> {
@@ -240,12 +236,7 @@ impl Storage for FaultStorage {
                 state.disk.flush();
                 Ok(())
             }
-            Fate::Torn(error) => {
-                if !state.stopped {
-                    state.spoil(&Step::Flush);
-                }
-                Err(self.engine.fail(error))
-            }
+            Fate::Torn(error) => Err(self.engine.fail(error)),
         }
     }
 

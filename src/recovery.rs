@@ -231,9 +231,12 @@ impl Lookback {
         let reason = Some(JsonText::from("interrupted"));
         let turn_end = EventKind::TurnEnd { turn_id: turn.turn_id.clone(), reason };
         let kinds = results.chain(step_end).chain([(turn_end, false)]);
-        let seqs = (next.get()..).map(Seq::new);
-        found.closers =
-            kinds.zip(seqs).map(|((kind, marked), seq)| closer(seq, timestamp, kind, marked)).collect();
+        found.closers = kinds
+            .zip(0..)
+            .map(|((kind, marked), n)| {
+                closer(Seq::new(next.get().saturating_add(n)), timestamp, kind, marked)
+            })
+            .collect();
         found
     }
 }

@@ -239,3 +239,12 @@ fn h17_the_nearest_open_call_is_answered() {
     ]));
     assert_eq!(found.calls.iter().map(|call| call.name.to_string()).collect::<Vec<_>>(), ["first"]);
 }
+
+/// Goal: an event of the last seq there is, as only a caller can make it, is no overflow.
+#[test]
+fn the_last_seq_there_is() {
+    let line = format!(r#"{{"type":"turn/start","seq":{},"turnId":"t","timestamp":1}}"#, u64::MAX);
+    let last = Event::from_json(line.as_bytes()).unwrap();
+    let call = NewEvent::tool_call("c", "x", json("1")).into_event(Seq::new(u64::MAX), at(0));
+    assert_eq!(Inspection::of([&last, &call]).closers.len(), 2);
+}

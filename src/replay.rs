@@ -103,7 +103,7 @@ impl Replay {
     /// # fn main() -> sessionlog::Result<()> {
     /// use sessionlog::{NewEvent, NewSession, Pace, Seq, Store, Timestamp};
     /// # let session = Store::in_memory()?.create(NewSession::new())?;
-    /// let noon = |millis| Timestamp::from_millis(1_700_000_000_000 + millis).unwrap();
+    /// let noon = |millis: i64| Timestamp::from_millis(1_700_000_000_000 + millis).unwrap();
     /// session.append(NewEvent::user_message("now").timestamp(noon(0)))?;
     /// session.append(NewEvent::user_message("a day later").timestamp(noon(86_400_000)))?;
     /// let mut replay = session.replay(Seq::ZERO..Seq::new(2), Pace::recorded())?;

@@ -43,7 +43,7 @@ fn event_json() -> Result<()> {
 fn journal() -> Result<()> {
     for kind in 0..10 {
         // Which base, checksums right in every other; then which file, which other one, what kind, and what it asks for.
-        let flags = kind % 3 | (kind & 1) << 2;
+        let flags = (kind % 3) | ((kind & 1) << 2);
         let input = [flags, 0, 1, kind, 0, 1, 0, 3, 7, 1, 1, 0, 9];
         seed("journal", &format!("damage_{kind}"), &input)?;
     }

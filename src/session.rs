@@ -1,5 +1,7 @@
 //! The handle on one session.
 
+mod looking;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -9,14 +9,19 @@
 
 mod append;
 mod cli;
+mod damage;
 mod engine;
 mod fault;
 mod follow;
 mod fork;
+mod fuzz_finds;
 mod journal;
 mod lifecycle;
 mod model;
 mod read;
+mod recovery;
+mod replay;
 mod sessions;
+mod stats;
 mod storage;
 mod support;

@@ -1,7 +1,7 @@
 //! Writes the seed corpora: `cargo run --release --example seeds`, in the folder `fuzz`.
 //!
-//! For `event_json`, the lines of `tests/data/cases`; for the others, inputs that do each kind of damage once, and what a
-//! journal looks like.
+//! For `event_json`, a line of each file in `tests/data/cases`; for `journal` and `block`, inputs that do each kind of
+//! damage once, and what a journal looks like; for `ops`, any bytes are a script.
 
 use std::fs;
 use std::io::Result;
@@ -12,7 +12,8 @@ use sessionlog_fuzz::base::KILLED;
 fn main() -> Result<()> {
     event_json()?;
     journal()?;
-    block()
+    block()?;
+    ops()
 }
 
 fn seed(target: &str, name: &str, bytes: &[u8]) -> Result<()> {
@@ -22,54 +23,55 @@ fn seed(target: &str, name: &str, bytes: &[u8]) -> Result<()> {
 }
 
 fn event_json() -> Result<()> {
-    let cases = Path::new("../tests/data/cases");
-    for entry in fs::read_dir(cases)? {
+    for entry in fs::read_dir("../tests/data/cases")? {
         let path = entry?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = fs::read(&path)?;
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        for (number, line) in (1..).zip(lines) {
-            seed("event_json", &format!("{name}-{number}"), line)?;
+        if let Some(line) = bytes.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()) {
+            seed("event_json", &name, line)?;
         }
     }
     let full =
         br#"{ "type" : "user\/message", "seq": 0, "content": [{"type":"text","text":"\ud83d\ude00\u0000"}],
         "x": [-0, 1e400, {"a": {}, "a": []}], "surfaceOp": {"op":"replace","start":1,"end":2},
         "sourceEventSeqs": [1,2], "timestamp": -9007199254740991 }"#;
-    seed("event_json", "every-field", full)?;
+    seed("event_json", "every_field", full)?;
     let result = br#"{"type":"tool/result","id":"c","error":"no","result":null,"timestamp":1,"seq":18446744073709551615}"#;
-    seed("event_json", "result-and-error", result)
+    seed("event_json", "result_and_error", result)
 }
 
 fn journal() -> Result<()> {
-    for base in 0..3 {
-        for fixed in [0, 4] {
-            for kind in 0..10 {
-                // Which file, which other one, the kind, then what it wants to know.
-                let input = [base | fixed, 0, 1, kind, 0, 1, 0, 3, 7, 1, 1, 0, 9];
-                seed("journal", &format!("damage-{base}-{kind}-{fixed}"), &input)?;
-            }
-        }
-        let base = &KILLED[usize::from(base)];
-        for (name, file) in &base.image.files {
-            let used = file.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 64);
-            if used > 64 && used < 20_000 {
-                let input = [&[3 | 4 | 16], &file[..used]].concat();
-                seed("journal", &format!("raw-{name}-{used}"), &input)?;
-            }
+    for kind in 0..10 {
+        // Which base, checksums right in every other; then which file, which other one, what kind, and what it asks for.
+        let flags = kind % 3 | (kind & 1) << 2;
+        let input = [flags, 0, 1, kind, 0, 1, 0, 3, 7, 1, 1, 0, 9];
+        seed("journal", &format!("damage_{kind}"), &input)?;
+    }
+    for (number, base) in KILLED.iter().enumerate() {
+        for file in base.image.files.values() {
+            seed("journal", &format!("raw_{number}_{}", file.len()), &[&[3 | 4], file.as_slice()].concat())?;
         }
     }
     Ok(())
 }
 
 fn block() -> Result<()> {
-    for flags in 0..4 {
-        for map in 0..2 {
-            for kind in 0..12 {
-                let input = [flags, map, 2, kind, 60, 1, 2, 3, 7, 1, 1, 0, 9];
-                seed("block", &format!("damage-{flags}-{map}-{kind}"), &input)?;
-            }
-        }
+    for kind in 0..12 {
+        let input = [kind % 4, kind / 4, 2, kind, 60, 1, 2, 3, 7, 1, 1, 0, 9];
+        seed("block", &format!("damage_{kind}"), &input)?;
+    }
+    Ok(())
+}
+
+fn ops() -> Result<()> {
+    let mut state = 1u32;
+    let mut byte = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    };
+    for len in [40, 120, 360, 720] {
+        let script: Vec<u8> = std::iter::repeat_with(&mut byte).take(len).collect();
+        seed("ops", &format!("script_{len}"), &script)?;
     }
     Ok(())
 }

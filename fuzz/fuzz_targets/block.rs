@@ -66,9 +66,17 @@ fn change(entries: &mut Entries, sessions: &Entries, input: &mut Input<'_>, fix:
         }
         6 => {
             let other = nth(sessions, input);
-            let storage_key = sessions.get(&other).and_then(|value| value.get(values::KEY));
-            let at = input.index(value.len());
-            overwrite(&mut value, at, storage_key.unwrap_or_default());
+            let key_of = |value: &Vec<u8>| value.get(values::KEY).map(<[u8]>::to_vec);
+            let storage_key = sessions.get(&other).and_then(key_of);
+            // Where a parent or a child is named, or anywhere.
+            let keys: Vec<_> = sessions.values().filter_map(key_of).collect();
+            let named = |window: &[u8]| keys.iter().any(|key| key == window);
+            let payload = value.get(values::ENVELOPE_LEN..).unwrap_or_default();
+            let at = match payload.windows(values::KEY.len()).position(named) {
+                Some(at) if input.coin() => values::ENVELOPE_LEN + at,
+                _ => input.index(value.len()),
+            };
+            overwrite(&mut value, at, &storage_key.unwrap_or_default());
         }
         7 => {
             value.truncate(values::ENVELOPE_LEN);

@@ -31,6 +31,9 @@ fuzz_target!(|bytes: &[u8]| {
             if flags & 4 != 0 {
                 image.files.values_mut().for_each(|file| frames::fix(file));
             }
+            if flags & 24 == 24 {
+                image.files.values_mut().for_each(|file| file.resize(SEGMENT_BYTES.max(file.len()), 0));
+            }
             let sound = frames::whole(&base.image);
             let forged = frames::whole(&image).into_iter().any(|frame| !sound.contains(frame));
             open(&image, if forged { None } else { Some((&base.truth, &base.drained)) });
@@ -41,7 +44,9 @@ fuzz_target!(|bytes: &[u8]| {
             let (first, second) = rest.split_at(if flags & 8 == 0 { rest.len() } else { rest.len() / 2 });
             for (name, bytes) in [("segment-1", first), ("segment-2", second)] {
                 let mut file = bytes.to_vec();
-                file.resize(if flags & 16 == 0 { file.len() } else { SEGMENT_BYTES.max(file.len()) }, 0);
+                if flags & 48 == 48 {
+                    file.resize(SEGMENT_BYTES.max(file.len()), 0);
+                }
                 if flags & 4 != 0 {
                     frames::fix(&mut file);
                 }

@@ -37,7 +37,8 @@ pub fn id(text: &str) -> SessionId {
 }
 
 /// Stores that were killed, with commits in their journals.
-pub static KILLED: LazyLock<[Base; 3]> = LazyLock::new(|| [recycled(), sealed(), two_segments()]);
+pub static KILLED: LazyLock<[Base; 3]> =
+    LazyLock::new(|| [recycled(), sealed(), two_segments()].map(checked));
 
 /// Stores that were closed, all they hold in blocks: as they are written, and with sections that are not compressed.
 pub static CLOSED: LazyLock<[Base; 2]> = LazyLock::new(|| {
@@ -49,8 +50,15 @@ pub static CLOSED: LazyLock<[Base; 2]> = LazyLock::new(|| {
         }
     }
     let plain = Base { image, truth: packed.truth.clone(), drained: packed.drained.clone() };
-    [packed, plain]
+    [packed, plain].map(checked)
 });
+
+/// A base is what it says, before anything is done to it.
+fn checked(base: Base) -> Base {
+    let store = base.image.seams().open(quiet()).expect("it is sound");
+    assert_eq!(truth_of(&store), base.truth);
+    base
+}
 
 /// Text that hardly compresses.
 fn noise(seed: u64, len: usize) -> String {
@@ -107,9 +115,16 @@ fn fork(store: &Store, parent: &str, at: u64, name: &str) -> Session {
 
 /// What a kill leaves of a store.
 fn killed(seams: &Seams, store: &Store, drained: Truth) -> Base {
-    let base = Base { image: seams.image(), truth: truth_of(store), drained };
+    let mut base = Base { image: seams.image(), truth: truth_of(store), drained };
     store.close().expect("memory has no faults");
+    base.image.files.values_mut().for_each(cut);
     base
+}
+
+/// Cuts the zeros at the end of a segment, which only cost time.
+fn cut(segment: &mut Vec<u8>) {
+    let used = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    segment.truncate(used.next_multiple_of(8) + 64);
 }
 
 /// A drained part, a segment that was recycled, and commits of every sort behind.
@@ -161,10 +176,8 @@ fn two_segments() -> Base {
     let (name, mut first) = base.image.files.pop_last().expect("a journal has a segment");
     let starts = frames::starts(&first);
     let border = starts[starts.len() - 3];
-    let mut second = first.split_off(border);
-    for segment in [&mut first, &mut second] {
-        segment.resize(SEGMENT_BYTES, 0);
-    }
+    let second = first.split_off(border);
+    cut(&mut first);
     base.image.files.insert(format!("{name}0"), second);
     base.image.files.insert(name, first);
     base

@@ -1,7 +1,7 @@
 //! Running hashes at the places where forks begin: in undrained events of the same pass, at the ends of blocks, and inside
 //! them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -69,7 +69,13 @@ impl<'a> History<'a> {
     /// where no event is shared.
     fn owner(&self, fork: &SessionState) -> Result<Option<(Arc<SessionState>, u64)>> {
         let Some((mut key, at)) = fork.header.parent.filter(|(_, at)| *at > 0) else { return Ok(None) };
+        // Parents that lead in a circle are damage, too.
+        let mut seen = HashSet::from([fork.key()]);
         loop {
+            if !seen.insert(key) {
+                let what = "a chain of parents that leads back to itself";
+                return Err(fork.corrupt(at - 1, Corruption::Undecodable { what }));
+            }
             let Some(session) = self.core.catalog.by_key(key, self.core.storage.as_ref())? else {
                 return Err(fork.corrupt(at - 1, Corruption::MissingParent { parent: key.to_string() }));
             };

@@ -107,3 +107,31 @@ fn a_check_says_which_record_is_missing() {
     let missing = matches!(problem.error, Error::Corrupt { corruption: Corruption::Missing { .. }, .. });
     assert!(missing, "{problem:?}");
 }
+
+/// A drain walked in a circle for ever.
+#[test]
+fn parents_that_lead_in_a_circle_stop_no_drain() {
+    let closed = Closed::new();
+    let store = closed.open().unwrap();
+    store.fork(&id("a"), Seq::new(2), NewSession::with_id(id("b"))).unwrap();
+    store.fork(&id("b"), Seq::new(2), NewSession::with_id(id("c"))).unwrap();
+    store.close().unwrap();
+    let key = |name: &str| -> [u8; 16] {
+        let value = closed.storage.get(Map::Sessions, format!("i{name}").as_bytes()).unwrap().unwrap();
+        value[8..24].try_into().unwrap()
+    };
+    let (a, b, c) = (key("a"), key("b"), key("c"));
+    closed.forge(Map::Sessions, &[b"h", b.as_slice()].concat(), |payload| {
+        let parent = payload.windows(16).position(|window| window == a).unwrap();
+        payload[parent..parent + 16].copy_from_slice(&c);
+    });
+    let store = closed.open().unwrap();
+    let child = store.fork(&id("b"), Seq::new(1), NewSession::with_id(id("d"))).unwrap();
+    store.drain().unwrap();
+    for session in [child, store.session(&id("b")).unwrap()] {
+        let failed = session.read_from(Seq::ZERO).and_then(Iterator::collect::<Result<Vec<_>>>);
+        assert!(failed.as_ref().is_err_and(undecodable), "{failed:?}");
+    }
+    store.session(&id("a")).unwrap().append(NewEvent::user_message("three")).unwrap();
+    store.close().unwrap();
+}

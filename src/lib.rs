@@ -111,6 +111,7 @@ mod options;
 mod session;
 pub mod storage;
 mod store;
+mod surface;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
@@ -125,3 +126,7 @@ pub use options::{
 };
 pub use session::{Parent, Session, SessionHeader, SessionInfo};
 pub use store::{OpenReport, Store, StoreInfo};
+pub use surface::{
+    FunctionCall, MISSING_RESULT, Mend, Message, ReplaceFault, Report, SnapshotFault, Surface, SurfaceFault,
+    SurfaceOptions, SurfaceSnapshot, ToolCall,
+};

@@ -49,7 +49,8 @@ fn append(store: &Store, seed: u64, thread: u64) {
         if dice.chance(1, 60) {
             let at = dice.below(session.len() + 1);
             let name = format!("{}-{seed}-{thread}-{n}", session.id());
-            let Ok(fork) = store.fork(session.id(), whole_batches(session, at), NewSession::with_id(id(&name)))
+            let Ok(fork) =
+                store.fork(session.id(), whole_batches(session, at), NewSession::with_id(id(&name)))
             else {
                 panic!("fork {name} at {at}");
             };

@@ -165,10 +165,8 @@ impl Life {
         };
         let last = first + count - 1;
         say(&format!("sub {} {first} {last}", stream.number));
-        let seqs = stream
-            .session
-            .append_with(how.expect(Seq::new(first)), batch.iter().map(Said::to_new))
-            .unwrap();
+        let seqs =
+            stream.session.append_with(how.expect(Seq::new(first)), batch.iter().map(Said::to_new)).unwrap();
         assert_eq!(seqs, Seq::new(first)..Seq::new(first + count));
         let safe = if self.buffered_is_safe { stream.session.len() } else { stream.session.durable_len() };
         if safe > 0 {
@@ -183,7 +181,8 @@ impl Life {
         if at > 0 {
             say(&format!("sub {number} 0 {}", at - 1));
         }
-        let session = self.store.fork(parent.session.id(), Seq::new(at), NewSession::with_id(id(number))).unwrap();
+        let session =
+            self.store.fork(parent.session.id(), Seq::new(at), NewSession::with_id(id(number))).unwrap();
         if at > 0 {
             say(&format!("ack {number} {}", at - 1));
         }
@@ -280,7 +279,8 @@ fn read_session(store: &Store, id: &SessionId) -> Result<Found, String> {
     let bad = |seq: u64, why: &str| format!("bad {stream} {seq} {why}");
     let session = store.session(id).map_err(|error| bad(0, &format!("{error:?}")))?;
     let authors = authors(store, stream).map_err(|error| bad(0, &format!("{error:?}")))?;
-    let author = |seq: u64| authors.iter().rev().find(|(from, _)| *from <= seq).map_or(stream, |(_, name)| *name);
+    let author =
+        |seq: u64| authors.iter().rev().find(|(from, _)| *from <= seq).map_or(stream, |(_, name)| *name);
     let (mut own, mut all) = (0, 0);
     let mut lines = Vec::new();
     let events = session.read_from(Seq::ZERO).map_err(|error| bad(0, &format!("{error:?}")))?;
@@ -298,7 +298,8 @@ fn read_session(store: &Store, id: &SessionId) -> Result<Found, String> {
     if all != session.len() || all != session.durable_len() {
         return Err(bad(all, "the length is another"));
     }
-    let reverse = session.read_reverse(Seq::ZERO..Seq::new(all)).map_err(|error| bad(0, &format!("{error:?}")))?;
+    let reverse =
+        session.read_reverse(Seq::ZERO..Seq::new(all)).map_err(|error| bad(0, &format!("{error:?}")))?;
     for (line, found) in lines.iter().rev().zip(reverse) {
         if found.map_err(|error| bad(0, &format!("{error:?}")))?.to_string() != *line {
             return Err(bad(all, "read in reverse it is another"));

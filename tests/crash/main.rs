@@ -38,7 +38,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["child", folder, seed] => child::run(Path::new(folder), seed.parse().unwrap()),
-        ["lab-write", folder, seed, options @ ..] => lab::write(Path::new(folder), seed.parse().unwrap(), options),
+        ["lab-write", folder, seed, options @ ..] => {
+            lab::write(Path::new(folder), seed.parse().unwrap(), options)
+        }
         ["lab-read", folder, options @ ..] => lab::read(Path::new(folder), options),
         ["lab-extra", folder, seed] => lab::extra_and_die(Path::new(folder), seed.parse().unwrap()),
         // `cargo test FILTER` gives its filter to every test binary.
@@ -158,7 +160,10 @@ fn check(folder: &Path, acks: &Acks, seed: u64, kill: u64) {
     }
     for (session, acked) in acks {
         let len = lens.get(session).copied();
-        assert!(len.is_some_and(|len| len >= *acked), "{at}: {session} has {len:?} of {acked} acknowledged events");
+        assert!(
+            len.is_some_and(|len| len >= *acked),
+            "{at}: {session} has {len:?} of {acked} acknowledged events"
+        );
     }
     let report = store.check().unwrap();
     assert!(report.is_clean(), "{at}: {report:?}");

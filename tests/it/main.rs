@@ -14,3 +14,4 @@ mod journal;
 mod model;
 mod storage;
 mod support;
+mod surface;

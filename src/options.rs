@@ -225,7 +225,7 @@ impl StoreOptions {
 /// use sessionlog::{NewSession, Store};
 /// let store = Store::in_memory()?;
 /// let session = store.create(NewSession::with_id("nightly".parse()?).meta("model", "small"))?;
-/// assert_eq!(session.header().meta["model"], "small");
+/// assert_eq!(session.header()?.meta["model"], "small");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]

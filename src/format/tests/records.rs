@@ -41,8 +41,8 @@ fn small_records_round_trip() {
     assert_eq!(decode_summary(KEY, &value), Ok(summary()));
     damage(&value, |value| decode_summary(KEY, value));
 
-    let value = encode_drained(Drained { through: u64::MAX }, NUMBER);
-    assert_eq!(decode_drained(&value), Ok(Drained { through: u64::MAX }));
+    let value = encode_drained(Drained { through: MAX_NUMBER }, NUMBER);
+    assert_eq!(decode_drained(&value), Ok(Drained { through: MAX_NUMBER }));
     damage(&value, decode_drained);
 
     let value = encode_opened(Opened { count: 300 }, NUMBER);

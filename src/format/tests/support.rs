@@ -98,7 +98,7 @@ prop_compose! {
 
 /// Events of all kinds, most of them chunks, with seqs from some first one.
 pub(super) fn any_events(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Event>> {
-    let first = prop_oneof![Just(0), 0..1000u64, Just(u64::MAX - 2000)];
+    let first = prop_oneof![Just(0), 0..1000u64, Just(crate::format::MAX_NUMBER - 2000)];
     (vec(any_event(), count), first).prop_map(|(mut events, first)| {
         for (seq, event) in (first..).zip(&mut events) {
             event.seq = Seq::new(seq);

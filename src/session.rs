@@ -1,5 +1,6 @@
 //! The handle on one session.
 
+mod ahead;
 mod surface;
 
 use std::collections::BTreeMap;

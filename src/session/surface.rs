@@ -155,9 +155,7 @@ impl Session {
     }
 
     fn fold(&self, surface: &mut Surface, to: u64) -> Result<()> {
-        for event in self.events(surface.next_seq().get()..to, false)?.without_chunks() {
-            surface.push(&event?);
-        }
+        self.each_without_chunks(surface.next_seq().get()..to, |event| surface.push(event))?;
         surface.pass_to(to);
         Ok(())
     }

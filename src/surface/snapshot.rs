@@ -20,8 +20,7 @@ pub struct SurfaceSnapshot {
     next: u64,
     breaks: bool,
     entries: Vec<SavedEntry>,
-    /// What replaced, its place, and the ranges of what it replaced.
-    replaced: Vec<(u64, u64, Vec<(u64, u64)>)>,
+    replaced: Vec<SavedReplace>,
     bad_replaces: Vec<(u64, ReplaceFault)>,
 }
 
@@ -31,6 +30,13 @@ struct SavedEntry {
     order: u64,
     breaks: bool,
     what: Saved,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedReplace {
+    by: u64,
+    order: u64,
+    ranges: Vec<(u64, u64)>,
 }
 
 /// Texts are JSON, ids and names the spelling between the quotes.
@@ -77,16 +83,17 @@ impl Surface {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn to_snapshot(&self) -> SurfaceSnapshot {
-        let ranges = |replaced: &Replaced| {
-            let ranges = replaced.ranges.iter().map(|range| (range.start, range.end)).collect();
-            (replaced.by, replaced.order, ranges)
+        let save_replace = |replaced: &Replaced| SavedReplace {
+            by: replaced.by,
+            order: replaced.order,
+            ranges: replaced.ranges.iter().map(|range| (range.start, range.end)).collect(),
         };
         SurfaceSnapshot {
             version: VERSION,
             next: self.next,
             breaks: self.breaks,
             entries: self.entries.iter().filter_map(save).collect(),
-            replaced: self.replaced.iter().map(ranges).collect(),
+            replaced: self.replaced.iter().map(save_replace).collect(),
             bad_replaces: self.bad_replaces.iter().map(|(seq, fault)| (*seq, *fault)).collect(),
         }
     }
@@ -107,7 +114,7 @@ impl Surface {
             surface.restore(saved).ok_or(SnapshotFault::Damaged { seq })?;
         }
         surface.check_pairs()?;
-        for (by, order, ranges) in snapshot.replaced {
+        for SavedReplace { by, order, ranges } in snapshot.replaced {
             let ascends = surface.replaced.last().is_none_or(|last| last.by < by);
             if !ascends || by >= snapshot.next {
                 return Err(SnapshotFault::Damaged { seq: by });

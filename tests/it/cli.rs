@@ -4,6 +4,7 @@
 mod append;
 mod bad_input;
 mod looking;
+mod messages;
 mod process;
 mod read;
 mod sessions;

@@ -107,6 +107,7 @@ fn every_command_into_a_closed_pipe() {
     let bench = Bench::with_events(3);
     for command in [
         &["read", "s"][..],
+        &["messages", "s"],
         &["ls"],
         &["ls", "--json"],
         &["show"],
@@ -132,7 +133,7 @@ fn every_command_into_a_closed_pipe() {
 #[test]
 fn a_full_disk_behind_standard_output() {
     let bench = Bench::with_events(3);
-    for command in [&["read", "s"][..], &["ls"], &["show"], &["create"], &["demo"]] {
+    for command in [&["read", "s"][..], &["messages", "s"], &["ls"], &["show"], &["create"], &["demo"]] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = bench.command(command).stdin(Stdio::null()).stdout(full).output().unwrap();
         done(output).fails(1, &["cannot write to standard output"]);

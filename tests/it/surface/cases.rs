@@ -262,3 +262,31 @@ fn beyond_the_end_is_an_error() {
         assert!(matches!(fault, sessionlog::Error::SeqBeyondEnd { len: 0..=1, .. }), "{fault}");
     }
 }
+
+/// Goal: a session that is long enough to be read by several threads gives the same, from blocks and from the tail.
+#[test]
+fn a_long_session_is_read_in_pieces() {
+    let store = Store::in_memory().unwrap();
+    let session = store.create(NewSession::new()).unwrap();
+    for batch in 0..50_u64 {
+        let events = (0..1000_u64).map(|n| match (batch + n) % 7 {
+            0 => NewEvent::user_message(format!("{batch} {n}")),
+            1 => NewEvent::tool_call(format!("c{n}"), "n", serde_json::json!({"n": n})),
+            4 => NewEvent::tool_result(format!("c{}", n - n.min(3)), serde_json::json!(n)),
+            5 => NewEvent::assistant_message(format!("{n}")).sources([]),
+            _ => NewEvent::assistant_chunk("x"),
+        });
+        session.append_batch(events).unwrap();
+        if batch == 30 {
+            store.drain().unwrap();
+        }
+    }
+    let events: Vec<Event> = session.read_from(Seq::ZERO).unwrap().map(Result::unwrap).collect();
+    let mut whole = folded(&events);
+    let mut surface = session.surface().unwrap();
+    assert_eq!(surface.next_seq(), Seq::new(50_000));
+    assert_eq!(surface.messages(), whole.messages());
+    assert_eq!(surface.report(), whole.report());
+    let at = Seq::new(40_001);
+    assert_eq!(session.messages_at(at).unwrap(), folded(&events[..40_001]).messages());
+}

@@ -33,8 +33,26 @@ pub(super) fn session(core: &Core, key: StorageKey, value: &[u8]) -> Result<Arc<
         let expected = format::EdgeKey { parent, prefix_len, child: key };
         format::check_edge(&expected, &edge).map_err(|error| error.at(place("fork edge")))?;
     }
+    listed(core, key)?;
     let state = core.catalog.by_key(key, core.storage.as_ref())?;
     state.ok_or_else(|| missing(place("header"), "the header that was there a moment ago"))
+}
+
+/// Checks that the order by last update names the session. A drain may move it between two looks.
+fn listed(core: &Core, key: StorageKey) -> Result<()> {
+    let place = || Place::new("summary").session(key);
+    let mut before = None;
+    loop {
+        let summary = core.storage.get(Map::Sessions, &format::summary_key(key))?;
+        let summary = summary.ok_or_else(|| missing(place(), "the session's summary"))?;
+        let summary = format::decode_summary(key, &summary).map_err(|error| error.at(place()))?;
+        if core.storage.get(Map::Sessions, &format::order_key(summary.updated, key))?.is_some() {
+            return Ok(());
+        }
+        if before.replace(summary) == Some(summary) {
+            return Err(missing(Place::new("order record").session(key), "the session's place in lists"));
+        }
+    }
 }
 
 /// Checks ids, edges and the order by last update from their side.

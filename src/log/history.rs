@@ -88,7 +88,7 @@ pub(crate) fn last_block(storage: &dyn Storage, key: StorageKey, end: u64) -> Op
     storage.range_reverse(Map::Events, Bound::Included(&lowest), Bound::Included(&highest)).next()
 }
 
-/// Checks that no block stands at or behind the end of a session that was there when the engine was last marked as
+/// Checks that no event stands at or behind the end of a session that was there when the engine was last marked as
 /// drained: `mark` is the write number of that. Blocks with greater numbers are the leftovers of a drain that was
 /// interrupted; a smaller one proves that the engine has lost a newer summary.
 pub(crate) fn check_end(storage: &dyn Storage, session: &SessionState, mark: WriteNumber) -> Result<()> {
@@ -96,14 +96,20 @@ pub(crate) fn check_end(storage: &dyn Storage, session: &SessionState, mark: Wri
     let key = session.key();
     let from = format::block_key(key, len);
     let to = format::part_key(key, u64::MAX, u32::MAX);
-    let Some(entry) = storage.range(Map::Events, Bound::Included(&from), Bound::Included(&to)).next() else {
-        return Ok(());
-    };
+    let behind = storage.range(Map::Events, Bound::Included(&from), Bound::Included(&to)).next();
+    let across = last_block(storage, key, len).filter(|_| len > session.header.prefix_len());
     // What cannot be read is no proof of anything.
-    match format::write_number(&entry?.1) {
-        Some(number) if number < mark => Err(session.corrupt(len, Corruption::SummaryBehind { len })),
-        _ => Ok(()),
-    }
+    let older = |value: &[u8]| format::write_number(value).is_some_and(|number| number < mark);
+    let fell_back = match (behind.transpose()?, across.transpose()?) {
+        (Some((_, value)), _) if older(&value) => true,
+        (_, Some((found, value))) if older(&value) => {
+            let first = format::parse_event_key(&found).filter(|at| at.part.is_none()).map(|at| at.seq);
+            let block = first.and_then(|first| format::open_block(key, first, &value).ok());
+            block.is_some_and(|block| block.header().end() > len)
+        }
+        _ => false,
+    };
+    if fell_back { Err(session.corrupt(len, Corruption::SummaryBehind { len })) } else { Ok(()) }
 }
 
 /// The hash behind the first `at` events, the last of which `owner` holds in its blocks, if any.

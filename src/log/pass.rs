@@ -146,9 +146,9 @@ impl<'a> Pass<'a> {
                     events.clear();
                     view.decode(skip, take, Sections::All, events).map_err(|error| run_error(job, error))?;
                     for event in events.iter() {
-                        line.clear();
+                        hash.begin(line);
                         write_line(event.seq, &event.parts(), line);
-                        hash = hash.next(line);
+                        hash = Hash::after(line);
                         packer.push(&event.parts(), hash, context, &mut |key, value| {
                             writes.send(Write::Insert(key, value))
                         })?;

@@ -4,7 +4,7 @@
 //! in the file only names the holder; it is never a reason to keep anybody out who can get the lock.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -67,13 +67,14 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Returns whether the file `path` can be a lock of ours, so that locking it harms nobody.
+    /// Returns whether the file `path` can be a lock of ours, so that locking it harms nobody: also one that a crash
+    /// left with a part of its text, or with its size and no text.
     pub(super) fn is_ours(path: &Path) -> io::Result<bool> {
         let metadata = path.symlink_metadata()?;
         if !metadata.is_file() || metadata.len() > MAX_BYTES as u64 {
             return Ok(false);
         }
-        Ok(metadata.len() == 0 || Holder::parse(&std::fs::read(path)?).is_some())
+        Ok(std::fs::read(path)?.iter().all(|byte| b"0123456789 \n\0".contains(byte)))
     }
 }
 
@@ -105,9 +106,9 @@ impl Holder {
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()? })
     }
 
-    fn write(&self, mut file: &File) -> io::Result<()> {
+    fn write(&self, file: &File) -> io::Result<()> {
         file.set_len(0)?;
-        writeln!(file, "{} {}", self.pid, self.start)
+        file.write_all_at(format!("{} {}\n", self.pid, self.start).as_bytes(), 0)
     }
 
     /// Whether this very process is there and not on its way out.

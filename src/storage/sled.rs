@@ -26,6 +26,10 @@ const OPEN_LIMIT: Duration = Duration::from_secs(60);
 const SLOWEST_BYTES_PER_MS: u64 = 16 * 1024;
 /// How long calls under way, and sled's own last writes, may take at `close`.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
+/// Times that a scan looks at an entry's page again. sled's cache evicts only where a shard of it has been accessed 64
+/// times, and a scan accesses each page once or twice: reading a long session whole would keep some 0.7 GB before
+/// anything goes. (Measured: 12,000,000 events read, 255 MB without and 70 MB with it; it costs under 10 ns an event.)
+const SCAN_ACCESSES: usize = 8;
 /// How long a lock on sled's file is waited for: the system may still be busy with a dead process's last writes.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// sled panics below 256 bytes, and a page or two should fit.
@@ -242,11 +246,17 @@ impl Source for Shared {
         self.read(|engine| {
             let (from, to) = span.bounds();
             let bounds = (from.map(sled_keys::to_engine), to.map(sled_keys::to_engine));
-            let mut found = engine.tree(span.map).range::<Cow<'_, [u8]>, _>(bounds);
+            let tree = engine.tree(span.map);
+            let mut found = tree.range::<Cow<'_, [u8]>, _>(bounds);
             while batch.len() < limit
                 && let Some(entry) = if span.reverse { found.next_back() } else { found.next() }
             {
                 let (key, value) = entry?;
+                if limit > 1 {
+                    for _ in 0..SCAN_ACCESSES {
+                        tree.contains_key(&key)?;
+                    }
+                }
                 batch.push((sled_keys::from_engine(&key), value.to_vec()));
             }
             Ok(())

@@ -7,11 +7,19 @@
     reason = "in a test a panic is a finding; helpers are not covered by clippy.toml"
 )]
 
+mod append;
 mod cli;
+mod damage;
 mod engine;
 mod fault;
+mod follow;
+mod fork;
+mod fuzz_finds;
 mod journal;
+mod lifecycle;
 mod model;
+mod read;
+mod sessions;
 mod storage;
 mod support;
 mod surface;

@@ -17,18 +17,21 @@ pub fn seconds(work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
 pub type Side<'a> = &'a mut dyn FnMut(usize) -> Outcome<f64>;
 
 /// Measures the sides in turn, `rounds` times after one that does not count: A B A B. What comes back has a list of
-/// figures for each side.
+/// figures for each side. Each round is told on standard error: noise shows there.
 pub fn interleave(rounds: usize, sides: &mut [Side<'_>]) -> Outcome<Vec<Vec<f64>>> {
     let mut figures = vec![Vec::with_capacity(rounds); sides.len()];
     for round in 0..=rounds {
+        let mut told = format!("  round {round}:");
         for (side, figures) in sides.iter_mut().zip(&mut figures) {
             let figure = side(round)?;
+            told += &format!(" {figure:.0}");
             if round > 0 {
                 figures.push(figure);
             }
             // What one side leaves to the disk's own queue is not the other's time.
             std::thread::sleep(Duration::from_millis(20));
         }
+        eprintln!("{told}");
     }
     Ok(figures)
 }

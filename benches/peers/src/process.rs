@@ -26,6 +26,12 @@ pub fn bytes_written() -> Outcome<u64> {
     number(&fs::read_to_string("/proc/self/io")?, "wchar:")
 }
 
+/// Returns the seconds that this thread has run on a processor.
+pub fn thread_seconds() -> Outcome<f64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(number(&text, "")? as f64 / 1e9)
+}
+
 fn number(text: &str, name: &str) -> Outcome<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let word = line.and_then(|line| line.split_whitespace().next());

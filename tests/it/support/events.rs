@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use sessionlog::{Event, Events, NewEvent, Result};
+use sessionlog::{Events, NewEvent, Result};
 
 use super::dice::Dice;
 
@@ -27,10 +27,6 @@ impl Said {
     pub(crate) fn at(mut self, timestamp: i64) -> Self {
         self.timestamp = timestamp;
         self
-    }
-
-    pub(crate) fn timestamp(&self) -> i64 {
-        self.timestamp
     }
 
     pub(crate) fn is_chunk(&self) -> bool {
@@ -143,11 +139,6 @@ pub(crate) fn read_some(events: Events) -> (Vec<String>, Option<sessionlog::Erro
         }
     }
     (lines, None)
-}
-
-/// The seq that an event carries.
-pub(crate) fn seq(event: &Event) -> u64 {
-    event.seq.get()
 }
 
 /// The first place where two lists of lines differ, cut to a bearable length; `None` when they are equal.

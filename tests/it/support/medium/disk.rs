@@ -240,12 +240,6 @@ impl Disk {
         self.sync_folder();
     }
 
-    pub(super) fn settle(&mut self) {
-        self.flush();
-        self.sync_folder();
-        self.files.values_mut().for_each(File::sync);
-    }
-
     // From outside.
 
     pub(super) fn file(&self, name: &str) -> Option<Vec<u8>> {
@@ -257,6 +251,16 @@ impl Disk {
         file.sync();
         change(&mut file.seen);
         file.durable.clone_from(&file.seen);
+    }
+
+    pub(super) fn damage_value(&mut self, map: usize, n: usize, change: Option<impl FnOnce(&mut Vec<u8>)>) {
+        self.flush();
+        let key = self.maps[map].keys().nth(n).unwrap().clone();
+        match change {
+            Some(change) => change(self.maps[map].get_mut(&key).unwrap()),
+            None => drop(self.maps[map].remove(&key)),
+        }
+        self.durable_maps[map].clone_from(&self.maps[map]);
     }
 
     pub(super) fn image(&self) -> Image {

@@ -47,8 +47,9 @@ pub(crate) enum Crash {
 /// A writing operation, as the log keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    Insert(Map, Vec<u8>),
-    Apply(Map, Vec<Vec<u8>>),
+    Insert(Map),
+    /// With the number of changes.
+    Apply(Map, usize),
     Flush,
     Create(String, u64),
     Rename(String, String),
@@ -256,6 +257,16 @@ impl Medium {
         self.lock().disk.damage(name, change);
     }
 
+    /// Changes the `n`-th value of the engine's `map`-th map.
+    pub(crate) fn damage_value(&self, map: usize, n: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        self.lock().disk.damage_value(map, n, Some(change));
+    }
+
+    /// Loses the `n`-th value of the engine's `map`-th map.
+    pub(crate) fn lose_value(&self, map: usize, n: usize) {
+        self.lock().disk.damage_value(map, n, None::<fn(&mut Vec<u8>)>);
+    }
+
     /// Loses a file.
     pub(crate) fn lose_file(&self, name: &str) {
         let mut state = self.lock();
@@ -266,11 +277,6 @@ impl Medium {
     /// Everything durable and visible, to compare before and after.
     pub(crate) fn image(&self) -> Image {
         self.lock().disk.image()
-    }
-
-    /// Everything becomes durable, as after a long wait.
-    pub(crate) fn settle(&self) {
-        self.lock().disk.settle();
     }
 
     /// Cuts the power so that of the unsynced writes to files the first `lost` are lost and the rest are kept.

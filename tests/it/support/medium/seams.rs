@@ -221,12 +221,11 @@ impl Storage for FaultStorage {
 
     fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> Result<()> {
         let change = (key.to_vec(), Some(value.to_vec()));
-        self.engine.write(Step::Insert(map, key.to_vec()), map, vec![change])
+        self.engine.write(Step::Insert(map), map, vec![change])
     }
 
     fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()> {
-        let keys = changes.iter().map(|(key, _)| key.clone()).collect();
-        self.engine.write(Step::Apply(map, keys), map, changes.to_vec())
+        self.engine.write(Step::Apply(map, changes.len()), map, changes.to_vec())
     }
 
     fn flush(&self) -> Result<()> {

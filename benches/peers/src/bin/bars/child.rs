@@ -7,7 +7,7 @@ use sessionlog::{Seq, Session, Store, StoreOptions};
 use sessionlog_peers::Outcome;
 use sessionlog_peers::measure::seconds;
 use sessionlog_peers::ours;
-use sessionlog_peers::process::Memory;
+use sessionlog_peers::process::{Memory, thread_seconds};
 use sessionlog_peers::trace::Trace;
 
 use crate::history::{ID, append_all};
@@ -86,6 +86,7 @@ fn read(store: &Store, times: usize) -> Outcome<()> {
     say("resident after open", Memory::now()?.resident as f64);
     for time in 0..times {
         let mut read = 0;
+        let before = thread_seconds()?;
         let taken = seconds(|| {
             for event in session.read_from(Seq::ZERO)? {
                 std::hint::black_box(event?);
@@ -100,9 +101,7 @@ fn read(store: &Store, times: usize) -> Outcome<()> {
             return Err(format!("read {read} events of {len}").into());
         }
         say("seconds", taken);
-        if time == 0 {
-            say("resident after a read", Memory::now()?.resident as f64);
-        }
+        say("thread's seconds", thread_seconds()? - before);
     }
     say("resident after the last read", Memory::now()?.resident as f64);
     say("events", len as f64);

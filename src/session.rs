@@ -232,12 +232,12 @@ impl Session {
         if batch.events.is_empty() {
             return Ok(Queued::Nothing);
         }
-        for (index, (at, event)) in (next..).zip(&batch.events).enumerate() {
+        for (at, event) in (next..).zip(&batch.events) {
             if let Some(expected) = event.expected_seq.filter(|expected| expected.get() != at) {
                 return Err(conflict(expected, at));
             }
-            surface::check_sources(index, at, event)?;
         }
+        surface::check_sources(next, &batch.last_sources)?;
         if let Some(mut folded) = surface.take() {
             if folded.next_seq().get() < tail.stored.len {
                 *surface = Some(folded);
@@ -368,6 +368,8 @@ struct Batch {
     durability: Durability,
     /// Whether one of them replaces something.
     replaces: bool,
+    /// Of events that replace nothing and name sources: the index, and the last source.
+    last_sources: Vec<(usize, Seq)>,
 }
 
 impl Batch {
@@ -382,6 +384,7 @@ impl Batch {
             line_bytes: 0,
             durability: how.durability.unwrap_or(Durability::Buffered),
             replaces: false,
+            last_sources: Vec::new(),
         };
         let now = Timestamp::now();
         let events = events.into_iter();
@@ -406,7 +409,11 @@ impl Batch {
             if how.durability.is_none() && core.durability.of(&event.kind) == Durability::Sync {
                 batch.durability = Durability::Sync;
             }
-            batch.replaces |= event.surface_op() != SurfaceOp::Append;
+            if event.surface_op() != SurfaceOp::Append {
+                batch.replaces = true;
+            } else if let Some(last) = event.source_event_seqs().into_iter().max() {
+                batch.last_sources.push((index, last));
+            }
             batch.events.push(event);
         }
         Ok(batch)

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Batch, Queued, Session};
 use crate::error::{Error, EventError, EventFault, Result};
-use crate::event::{NewEvent, SurfaceOp, sources_of};
 use crate::format::Sections;
 use crate::id::{Seq, Timestamp};
 use crate::log::tail::Tail;
@@ -230,14 +229,16 @@ impl Session {
     }
 }
 
-/// Checks that the sources of an event that is to have the seq `at` are earlier ones. Those of a replace are checked
-/// with it.
-pub(super) fn check_sources(index: usize, at: u64, event: &NewEvent) -> Result<()> {
-    let Some(sources) = &event.source_event_seqs else { return Ok(()) };
-    let is_later = sources_of(Some(sources)).iter().any(|source| source.get() >= at);
-    if is_later && event.surface_op() == SurfaceOp::Append {
-        let fault = EventFault::Invalid { reason: "a source must be an earlier event" };
-        return Err(Error::InvalidEvent { index, source: EventError::new(fault).field("sourceEventSeqs") });
+/// Checks that sources are earlier events than those that name them, in a batch that begins at `next`. Those of a replace
+/// are checked with it.
+pub(super) fn check_sources(next: u64, last_sources: &[(usize, Seq)]) -> Result<()> {
+    let later = last_sources.iter().find(|(index, last)| last.get() >= next.saturating_add(*index as u64));
+    match later {
+        Some((index, _)) => {
+            let fault = EventFault::Invalid { reason: "a source must be an earlier event" };
+            let source = EventError::new(fault).field("sourceEventSeqs");
+            Err(Error::InvalidEvent { index: *index, source })
+        }
+        None => Ok(()),
     }
-    Ok(())
 }

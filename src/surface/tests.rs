@@ -95,6 +95,26 @@ fn what_calls_join() {
     }
 }
 
+/// Goal: after a replace it is by position that calls join: what took the last place stands behind steps that ended
+/// before it; what took another place leaves the border where it was.
+#[test]
+fn what_calls_join_after_a_replace() {
+    let said = r#""assistant/message","content":"a""#;
+    let step = r#""step/end","stepId":"s""#;
+    let replace = |at: u64| {
+        format!(r#""assistant/message","content":"b","surfaceOp":{{"op":"replace","start":{at},"end":{at}}}"#)
+    };
+    let call = r#""tool/call","id":"c","name":"n","args":{}"#;
+    let mut last = surface(&[said, step, &replace(0), call]);
+    assert_eq!(last.messages().len(), 2);
+    let mut other = surface(&[said, said, step, &replace(0), call]);
+    assert_eq!(other.messages().len(), 4);
+    let mut after = surface(&[said, call, &replace(0)]);
+    assert_eq!((after.messages().len(), after.messages()[0].tool_calls().len()), (2, 1));
+    let mut step_first = surface(&[said, step, said, &replace(2), call]);
+    assert_eq!((step_first.messages().len(), step_first.messages()[1].tool_calls().len()), (3, 1));
+}
+
 /// Goal: a snapshot that no surface gives is refused, not believed.
 #[test]
 fn snapshots_are_not_believed() {

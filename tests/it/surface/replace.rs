@@ -1,9 +1,9 @@
 //! What may replace what, at append.
 
-use std::sync::Arc;
+use std::sync::Barrier;
 use std::thread;
 
-use sessionlog::{Append, Error, NewEvent, ReplaceFault, Seq, Session, SurfaceFault};
+use sessionlog::{Append, Error, NewEvent, NewSession, ReplaceFault, Seq, Session, Store, SurfaceFault};
 
 use super::{brief, session};
 
@@ -152,33 +152,41 @@ fn a_conflict_comes_first() {
     assert!(matches!(again, Err(Error::SeqConflict { .. })), "{again:?}");
 }
 
-/// Goal: of writers that race, each replace that went through fitted exactly where it stands.
+/// Goal: of writers that replace the same message at the same moment one gets through, in a group commit too; each
+/// replace that is stored fits exactly where it stands.
 #[test]
 fn racing_replaces_fit_where_they_stand() {
-    let session = session();
-    session.append_batch((0..40).map(|n| NewEvent::user_message(format!("m{n}")))).unwrap();
-    let session = Arc::new(session);
-    let writers: Vec<_> = (0..4_u64)
-        .map(|writer| {
-            let session = Arc::clone(&session);
-            thread::spawn(move || {
-                let mut done = 0;
-                for n in 0..40 {
-                    let start = (n * 7 + writer) % 40;
-                    match session.append(summary(start, (start + 2) % 44)) {
-                        Ok(_) => done += 1,
-                        Err(Error::InvalidReplace { .. }) => {}
-                        Err(error) => panic!("{error}"),
-                    }
-                    session.append(NewEvent::assistant_chunk("x")).unwrap();
-                }
-                done
-            })
-        })
-        .collect();
-    let done: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+    const WRITERS: u64 = 6;
+    const ROUNDS: u64 = 40;
+    // On a disk, so that appends are in flight for a while.
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("store")).unwrap();
+    let session = store.create(NewSession::new()).unwrap();
+    session.append_batch((0..ROUNDS).map(|n| NewEvent::user_message(format!("m{n}")))).unwrap();
+    let together = Barrier::new(WRITERS as usize);
+    let write = |writer: u64| {
+        let mut done = Vec::new();
+        for round in 0..ROUNDS {
+            together.wait();
+            if writer == 0 {
+                session.append(NewEvent::assistant_chunk("x")).unwrap();
+            }
+            match session.append(summary(round, round)) {
+                Ok(_) => done.push(round),
+                Err(Error::InvalidReplace { fault: ReplaceFault::NotOnSurface { .. }, .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        done
+    };
+    let mut done: Vec<u64> = thread::scope(|scope| {
+        let write = &write;
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    });
+    done.sort_unstable();
+    assert_eq!(done, (0..ROUNDS).collect::<Vec<_>>());
     let mut surface = session.surface().unwrap();
     assert!(surface.report().is_empty(), "{}", surface.report());
-    assert!(done > 0);
     assert_eq!(session.messages().unwrap(), surface.messages());
 }

@@ -76,6 +76,12 @@
 //! for. [`follow`](Session::follow) goes on with what is appended later. An
 //! [observer](StoreOptions::observer) hears the events of all sessions.
 //!
+//! # Looking back
+//!
+//! After a crash nothing need be done to open a store. [`Session::inspect`] tells what the last turn left open, and
+//! [`Session::resume`] closes it, so that an agent can go on. [`Session::replay`] gives a run again at its own pace, or
+//! plays it into a fork. [`Session::statistics`] and [`Store::statistics`] count and measure.
+//!
 //! # Errors
 //!
 //! Every call that can fail gives an [`Error`], whose variants differ where a caller acts differently:
@@ -108,7 +114,10 @@ mod integrity;
 mod list;
 mod log;
 mod options;
+mod recovery;
+mod replay;
 mod session;
+mod stats;
 pub mod storage;
 mod store;
 mod surface;
@@ -124,7 +133,12 @@ pub use options::{
     Append, Durability, DurabilityRule, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, NewSession,
     StoreOptions,
 };
+pub use recovery::{
+    Inspection, OpenCall, OpenStep, OpenTurn, Resumed, TOOL_OUTCOME_UNKNOWN, unfinished_text,
+};
+pub use replay::{Pace, Replay, StopReplay};
 pub use session::{Parent, Session, SessionHeader, SessionInfo};
+pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};
 pub use surface::{
     FunctionCall, MISSING_RESULT, Mend, Message, ReplaceFault, Report, SnapshotFault, Surface, SurfaceFault,

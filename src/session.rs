@@ -1,6 +1,7 @@
 //! The handle on one session.
 
 mod ahead;
+mod looking;
 mod surface;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! The store: opening it, its sessions, and closing it in order.
 
+mod statistics;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,7 @@
 //! `demo`: the whole idea in one run, on a temporary store.
 
+mod again;
+
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::io::Write;
@@ -21,8 +23,8 @@ const FIRST_TURN: u64 = 6;
 
 /// Shows what the log does: a small agent session in a temporary store, removed at the end
 ///
-/// Two turns of an agent with a calculator, 16 events: appended, heard, counted, shown as the model's 6
-/// messages, forked, read back and checked.
+/// Two turns of an agent with a calculator, 16 events: appended, heard, counted, shown as the model's 6 messages, forked,
+/// replayed, measured and checked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -44,6 +46,8 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Failure> {
     count(&session, out)?;
     messages(&session, out)?;
     let branch = fork(&store, &session, out)?;
+    again::replay(&store, &session, out)?;
+    again::audit(&session, out)?;
     times(&[&session, &branch], out)?;
     check(&store, out)?;
     line(out, "\nYour turn:\n  sessionlog create my-session")?;

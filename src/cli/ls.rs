@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use sessionlog::{Parent, SessionId, SessionInfo, Store};
+use sessionlog::{Parent, SessionId, SessionInfo, Statistics, Store};
 
 use super::exit::Failure;
 use super::output::{Buffered, printable};
@@ -47,6 +47,8 @@ pub(crate) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     prefix_length: Option<u64>,
     meta: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) statistics: Option<&'a Statistics>,
 }
 
 impl<'a> Record<'a> {
@@ -61,6 +63,7 @@ impl<'a> Record<'a> {
             parent: parent.and_then(|parent| parent.session.as_ref()).map(SessionId::as_str),
             prefix_length: parent.map(|parent| parent.prefix_len),
             meta: &info.header.meta,
+            statistics: None,
         }
     }
 

@@ -8,14 +8,18 @@ mod create;
 mod demo;
 mod exit;
 mod fork;
+mod inspect;
 mod lines;
 mod ls;
 mod messages;
 mod output;
 mod place;
 mod read;
+mod replay;
 mod resolve;
+mod resume;
 mod show;
+mod stats;
 mod time;
 
 use std::io;
@@ -49,6 +53,10 @@ enum Command {
     Fork(fork::Args),
     Ls(ls::Args),
     Show(show::Args),
+    Stats(stats::Args),
+    Inspect(inspect::Args),
+    Resume(resume::Args),
+    Replay(replay::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -95,6 +103,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Fork(args) => fork::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
+        Command::Stats(args) => stats::run(&place, &args, &mut out),
+        Command::Inspect(args) => inspect::run(&place, &args, &mut out),
+        Command::Resume(args) => resume::run(&place, &args, &mut out),
+        Command::Replay(args) => replay::run(&place, &args, &mut out),
     }
 }
 

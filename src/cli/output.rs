@@ -58,6 +58,13 @@ impl<'a, W: Write> Buffered<'a, W> {
     }
 }
 
+/// Names and values, one a line, the values below each other.
+pub(crate) fn list(entries: &[(&str, String)]) -> String {
+    let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = entries.iter().map(|(name, value)| format!("{name:<width$}  {value}")).collect();
+    lines.join("\n")
+}
+
 /// Text that others chose (metadata), with its control characters escaped: a line stays one line, and nothing in it
 /// speaks to the terminal.
 pub(crate) fn printable(text: &str) -> String {

@@ -7,11 +7,15 @@ use sessionlog::{SessionId, Store};
 
 use super::exit::Failure;
 use super::ls::{Record, meta, parent_name};
+use super::output::printable;
 use super::place::Place;
 use super::time::rfc3339;
-use super::{output, resolve};
+use super::{output, resolve, stats};
 
 /// Shows a session, or without an id the store itself
+///
+/// Of a session: its header, and what its events add up to, for which they are read once (`ls` reads none). `stats` tells
+/// more.
 ///
 /// Of the store: its id and format, the mode in which it makes data durable on this file system, what it takes on disk,
 /// and what opening it found after a crash.
@@ -32,36 +36,43 @@ pub(crate) struct Args {
 
 pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let store = place.open()?;
-    let text = match &args.id {
-        Some(id) => session(&store, id, args.json)?,
-        None => whole(&store, args.json)?,
-    };
-    output::line(out, &text)?;
+    match &args.id {
+        Some(id) => session(&store, id, args.json, out)?,
+        None => output::line(out, &whole(&store, args.json)?)?,
+    }
     output::flush(out)
 }
 
-fn session(store: &Store, id: &SessionId, json: bool) -> Result<String, Failure> {
+fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> Result<(), Failure> {
     let session = resolve::session(store, id)?;
     let info = session.info()?;
     let durable = session.durable_len();
+    let figures = session.statistics();
     if json {
         let mut record = Record::of(&info);
         record.durable_length = Some(durable);
-        return record.json();
+        record.statistics = figures.as_ref().ok();
+        output::line(out, &record.json()?)?;
+    } else {
+        let parent = match &info.header.parent {
+            Some(parent) => format!("{}, its first {} events", parent_name(parent), parent.prefix_len),
+            None => "-".into(),
+        };
+        let mut entries = vec![
+            ("session", printable(info.header.id.as_str())),
+            ("events", info.len.to_string()),
+            ("durable", durable.to_string()),
+            ("created", rfc3339(info.header.created_at)),
+            ("updated", rfc3339(info.updated_at)),
+            ("parent", parent),
+            ("meta", meta(&info.header.meta)),
+        ];
+        entries.extend(figures.iter().flat_map(stats::audit));
+        output::line(out, &output::list(&entries))?;
     }
-    let parent = match &info.header.parent {
-        Some(parent) => format!("{}, its first {} events", parent_name(parent), parent.prefix_len),
-        None => "-".into(),
-    };
-    Ok(list(&[
-        ("session", info.header.id.to_string()),
-        ("events", info.len.to_string()),
-        ("durable", durable.to_string()),
-        ("created", rfc3339(info.header.created_at)),
-        ("updated", rfc3339(info.updated_at)),
-        ("parent", parent),
-        ("meta", meta(&info.header.meta)),
-    ]))
+    // What is known of a session is shown also when its events cannot be read.
+    figures?;
+    Ok(())
 }
 
 /// What `--json` prints for the store.
@@ -107,7 +118,7 @@ fn whole(store: &Store, json: bool) -> Result<String, Failure> {
         commits => format!("{} events in {commits} commits of the journal", opened.replayed_events),
     };
     let torn = if opened.torn.is_empty() { "-".into() } else { opened.torn.join(" ") };
-    Ok(list(&[
+    Ok(output::list(&[
         ("store", path.unwrap_or_else(|| "in memory".into())),
         ("id", info.store_id.clone()),
         ("format", info.format.to_string()),
@@ -119,10 +130,4 @@ fn whole(store: &Store, json: bool) -> Result<String, Failure> {
         ("replayed", replayed),
         ("torn", torn),
     ]))
-}
-
-fn list(entries: &[(&str, String)]) -> String {
-    let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = entries.iter().map(|(name, value)| format!("{name:<width$}  {value}")).collect();
-    lines.join("\n")
 }

@@ -28,102 +28,135 @@ impl fmt::Display for Event {
 
 /// Appends an event's line, without its end, to `out`.
 pub(crate) fn write_line(seq: Seq, parts: &EventParts<'_>, out: &mut Vec<u8>) {
-    pieces(seq, parts, &mut |piece| out.extend_from_slice(piece));
+    pieces(seq, parts, out);
 }
 
 /// The length of what [`write_line`] appends.
 pub(crate) fn line_len(seq: Seq, parts: &EventParts<'_>) -> u64 {
-    let mut length = 0;
-    pieces(seq, parts, &mut |piece| length += piece.len() as u64);
-    length
+    let mut length = Length(0);
+    pieces(seq, parts, &mut length);
+    length.0
+}
+
+/// What takes a line piece by piece.
+trait Pieces {
+    fn put(&mut self, piece: &[u8]);
+    fn put_decimal(&mut self, number: u64);
+}
+
+impl Pieces for Vec<u8> {
+    #[inline]
+    fn put(&mut self, piece: &[u8]) {
+        self.extend_from_slice(piece);
+    }
+
+    #[inline]
+    fn put_decimal(&mut self, number: u64) {
+        decimal(number, &mut |digits| self.extend_from_slice(digits));
+    }
+}
+
+/// Only counts. Digits are not made for it: that takes longer than all the rest of a line.
+struct Length(u64);
+
+impl Pieces for Length {
+    #[inline]
+    fn put(&mut self, piece: &[u8]) {
+        self.0 += piece.len() as u64;
+    }
+
+    #[inline]
+    fn put_decimal(&mut self, number: u64) {
+        self.0 += 1 + u64::from(number.checked_ilog10().unwrap_or(0));
+    }
 }
 
 /// Gives the line piece by piece.
 #[inline]
-fn pieces(seq: Seq, parts: &EventParts<'_>, put: &mut impl FnMut(&[u8])) {
+fn pieces(seq: Seq, parts: &EventParts<'_>, out: &mut impl Pieces) {
     match parts.kind {
-        EventKind::TurnStart { .. } => put(br#"{"type":"turn/start","seq":"#),
-        EventKind::TurnEnd { .. } => put(br#"{"type":"turn/end","seq":"#),
-        EventKind::StepStart { .. } => put(br#"{"type":"step/start","seq":"#),
-        EventKind::StepEnd { .. } => put(br#"{"type":"step/end","seq":"#),
-        EventKind::UserMessage { .. } => put(br#"{"type":"user/message","seq":"#),
-        EventKind::AssistantMessage { .. } => put(br#"{"type":"assistant/message","seq":"#),
-        EventKind::AssistantChunk { .. } => put(br#"{"type":"assistant/chunk","seq":"#),
-        EventKind::ToolCall { .. } => put(br#"{"type":"tool/call","seq":"#),
-        EventKind::ToolResult { .. } => put(br#"{"type":"tool/result","seq":"#),
+        EventKind::TurnStart { .. } => out.put(br#"{"type":"turn/start","seq":"#),
+        EventKind::TurnEnd { .. } => out.put(br#"{"type":"turn/end","seq":"#),
+        EventKind::StepStart { .. } => out.put(br#"{"type":"step/start","seq":"#),
+        EventKind::StepEnd { .. } => out.put(br#"{"type":"step/end","seq":"#),
+        EventKind::UserMessage { .. } => out.put(br#"{"type":"user/message","seq":"#),
+        EventKind::AssistantMessage { .. } => out.put(br#"{"type":"assistant/message","seq":"#),
+        EventKind::AssistantChunk { .. } => out.put(br#"{"type":"assistant/chunk","seq":"#),
+        EventKind::ToolCall { .. } => out.put(br#"{"type":"tool/call","seq":"#),
+        EventKind::ToolResult { .. } => out.put(br#"{"type":"tool/result","seq":"#),
         EventKind::Custom { event_type } => {
-            put(br#"{"type":""#);
-            put(event_type.spelling().as_bytes());
-            put(br#"","seq":"#);
+            out.put(br#"{"type":""#);
+            out.put(event_type.spelling().as_bytes());
+            out.put(br#"","seq":"#);
         }
     }
-    decimal(seq.get(), put);
-    own_fields(parts.kind, put);
+    out.put_decimal(seq.get());
+    own_fields(parts.kind, out);
     for (name, value) in parts.extra {
-        put(br#",""#);
-        put(name.spelling().as_bytes());
-        put(br#"":"#);
-        put(value.as_str().as_bytes());
+        out.put(br#",""#);
+        out.put(name.spelling().as_bytes());
+        out.put(br#"":"#);
+        out.put(value.as_str().as_bytes());
     }
-    json(br#","surfaceOp":"#, parts.surface_op, put);
-    json(br#","sourceEventSeqs":"#, parts.source_event_seqs, put);
-    put(br#","timestamp":"#);
+    json(br#","surfaceOp":"#, parts.surface_op, out);
+    json(br#","sourceEventSeqs":"#, parts.source_event_seqs, out);
+    out.put(br#","timestamp":"#);
     let millis = parts.timestamp.as_millis();
     if millis < 0 {
-        put(b"-");
+        out.put(b"-");
     }
-    decimal(millis.unsigned_abs(), put);
-    put(b"}");
+    out.put_decimal(millis.unsigned_abs());
+    out.put(b"}");
 }
 
 #[inline]
-fn own_fields(kind: &EventKind, put: &mut impl FnMut(&[u8])) {
+fn own_fields(kind: &EventKind, out: &mut impl Pieces) {
     match kind {
-        EventKind::TurnStart { turn_id } => string(br#","turnId":""#, turn_id.spelling(), put),
+        EventKind::TurnStart { turn_id } => string(br#","turnId":""#, turn_id.spelling(), out),
         EventKind::TurnEnd { turn_id, reason } => {
-            string(br#","turnId":""#, turn_id.spelling(), put);
-            json(br#","reason":"#, reason.as_ref(), put);
+            string(br#","turnId":""#, turn_id.spelling(), out);
+            json(br#","reason":"#, reason.as_ref(), out);
         }
         EventKind::StepStart { step_id, turn_id } => {
-            string(br#","stepId":""#, step_id.spelling(), put);
-            string(br#","turnId":""#, turn_id.spelling(), put);
+            string(br#","stepId":""#, step_id.spelling(), out);
+            string(br#","turnId":""#, turn_id.spelling(), out);
         }
         EventKind::StepEnd { step_id, turn_id } => {
-            string(br#","stepId":""#, step_id.spelling(), put);
-            json(br#","turnId":"#, turn_id.as_ref(), put);
+            string(br#","stepId":""#, step_id.spelling(), out);
+            json(br#","turnId":"#, turn_id.as_ref(), out);
         }
-        EventKind::UserMessage { content } => json(br#","content":"#, Some(content.json()), put),
+        EventKind::UserMessage { content } => json(br#","content":"#, Some(content.json()), out),
         EventKind::AssistantMessage { content, usage } => {
-            json(br#","content":"#, Some(content.json()), put);
-            json(br#","usage":"#, usage.as_ref(), put);
+            json(br#","content":"#, Some(content.json()), out);
+            json(br#","usage":"#, usage.as_ref(), out);
         }
-        EventKind::AssistantChunk { delta } => string(br#","delta":""#, delta.spelling(), put),
+        EventKind::AssistantChunk { delta } => string(br#","delta":""#, delta.spelling(), out),
         EventKind::ToolCall { id, name, args } => {
-            string(br#","id":""#, id.spelling(), put);
-            string(br#","name":""#, name.spelling(), put);
-            json(br#","args":"#, Some(args), put);
+            string(br#","id":""#, id.spelling(), out);
+            string(br#","name":""#, name.spelling(), out);
+            json(br#","args":"#, Some(args), out);
         }
         EventKind::ToolResult { id, result, error } => {
-            string(br#","id":""#, id.spelling(), put);
-            json(br#","result":"#, result.as_ref(), put);
-            json(br#","error":"#, error.as_ref(), put);
+            string(br#","id":""#, id.spelling(), out);
+            json(br#","result":"#, result.as_ref(), out);
+            json(br#","error":"#, error.as_ref(), out);
         }
         EventKind::Custom { .. } => {}
     }
 }
 
 #[inline]
-fn string(name: &[u8], spelling: &str, put: &mut impl FnMut(&[u8])) {
-    put(name);
-    put(spelling.as_bytes());
-    put(br#"""#);
+fn string(name: &[u8], spelling: &str, out: &mut impl Pieces) {
+    out.put(name);
+    out.put(spelling.as_bytes());
+    out.put(br#"""#);
 }
 
 #[inline]
-fn json(name: &[u8], value: Option<&JsonText>, put: &mut impl FnMut(&[u8])) {
+fn json(name: &[u8], value: Option<&JsonText>, out: &mut impl Pieces) {
     if let Some(value) = value {
-        put(name);
-        put(value.as_str().as_bytes());
+        out.put(name);
+        out.put(value.as_str().as_bytes());
     }
 }
 

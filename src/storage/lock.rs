@@ -74,11 +74,18 @@ impl Lock {
         if !metadata.is_file() || metadata.len() > MAX_BYTES as u64 {
             return Ok(false);
         }
-        Ok(std::fs::read(path)?.iter().all(|byte| b"0123456789 \n\0".contains(byte)))
+        let bytes = std::fs::read(path)?;
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let text = bytes.get(..end).unwrap_or_default();
+        let numbers = |rest: &[u8]| rest.iter().all(|byte| b"0123456789 \n".contains(byte));
+        Ok(TAG.as_bytes().starts_with(text) || text.strip_prefix(TAG.as_bytes()).is_some_and(numbers))
     }
 }
 
-/// Who has the lock: `PID START`. The start tells a process from an earlier one that had the same pid, which in
+/// How the text begins: tells our lock from another program's, which may hold a pid, too.
+const TAG: &str = "sessionlog ";
+
+/// Who has the lock: `sessionlog PID START`. The start tells a process from an earlier one that had the same pid, which in
 /// containers is nearly always so.
 #[derive(Debug, PartialEq, Eq)]
 struct Holder {
@@ -101,14 +108,14 @@ impl Holder {
 
     /// Anything else than what `write` writes is nobody.
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
+        let text = std::str::from_utf8(bytes).ok()?.strip_prefix(TAG)?.strip_suffix('\n')?;
         let (pid, start) = text.split_once(' ')?;
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()? })
     }
 
     fn write(&self, file: &File) -> io::Result<()> {
         file.set_len(0)?;
-        file.write_all_at(format!("{} {}\n", self.pid, self.start).as_bytes(), 0)
+        file.write_all_at(format!("{TAG}{} {}\n", self.pid, self.start).as_bytes(), 0)
     }
 
     /// Whether this very process is there and not on its way out.
@@ -257,10 +264,10 @@ mod tests {
         let texts = [
             String::new(),
             "garbage\n".into(),
-            format!("{} {}\n", own.pid, own.start),
-            format!("{} {}\n", own.pid, own.start + 1),
-            "1 0\n".into(),
-            "4294967295 7\n".into(),
+            format!("{TAG}{} {}\n", own.pid, own.start),
+            format!("{TAG}{} {}\n", own.pid, own.start + 1),
+            format!("{TAG}1 0\n"),
+            format!("{TAG}4294967295 7\n"),
         ];
         for text in texts {
             std::fs::write(&path, &text).unwrap();
@@ -278,8 +285,8 @@ mod tests {
         for (text, holder) in [
             (String::new(), None),
             ("x".repeat(200), None),
-            ("4294967295 7\n".into(), Some(u32::MAX)),
-            (format!("{} {}\n", own.pid, own.start + 1), Some(own.pid)),
+            (format!("{TAG}4294967295 7\n"), Some(u32::MAX)),
+            (format!("{TAG}{} {}\n", own.pid, own.start + 1), Some(own.pid)),
         ] {
             let lock = Lock::acquire(dir.path()).unwrap();
             std::fs::write(dir.path().join(NAME), &text).unwrap();

@@ -4,6 +4,7 @@
 mod append;
 mod bad_input;
 mod looking;
+mod looking_back;
 mod messages;
 mod process;
 mod read;
@@ -171,11 +172,26 @@ fn tree(path: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
 fn help_and_usage() {
     let run = |args: &[&str]| finish(&mut bare(args), "");
     let help = run(&["--help"]).fine();
-    for word in ["demo", "create", "append", "read", "fork", "ls", "show", "Exit codes"] {
+    for word in [
+        "demo",
+        "create",
+        "append",
+        "read",
+        "fork",
+        "ls",
+        "show",
+        "stats",
+        "inspect",
+        "resume",
+        "replay",
+        "Exit codes",
+    ] {
         assert!(help.contains(word), "{word}: {help}");
     }
     assert!(run(&["--version"]).fine().starts_with("sessionlog 0."));
-    for command in ["demo", "create", "append", "read", "fork", "ls", "show"] {
+    for command in
+        ["demo", "create", "append", "read", "fork", "ls", "show", "stats", "inspect", "resume", "replay"]
+    {
         assert!(run(&[command, "--help"]).fine().contains("Example"), "{command}");
     }
     assert_eq!(run(&[]).code, Some(2));

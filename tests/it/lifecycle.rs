@@ -267,21 +267,24 @@ fn what_is_no_store_is_left_alone() {
 /// open completes it.
 #[test]
 fn an_interrupted_making_is_completed() {
-    for text in
-        ["", "3", "3599", "3599 ", "3599 437988", "3599 437988\n", "\0\0\0\0\0\0\0\0\0\0\0", "3599\0\0\0"]
-    {
+    let whole = "sessionlog 3599 437988\n";
+    let parts = (0..=whole.len()).map(|len| whole[..len].to_owned());
+    let zeros = [0, 3, 11, 14].map(|len| format!("{}{}", &whole[..len], "\0".repeat(whole.len() - len)));
+    for text in parts.chain(zeros) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("journal")).unwrap();
         fs::create_dir(folder.path().join("engine-1")).unwrap();
-        fs::write(folder.path().join("lock"), text).unwrap();
+        fs::write(folder.path().join("lock"), &text).unwrap();
         let store = Store::open(folder.path()).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
         session(&store).append(user("x").to_new()).unwrap();
     }
     // A file of that name that is not ours is left alone, and its folder is none of ours.
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("lock"), "door").unwrap();
-    assert!(matches!(Store::open(folder.path()), Err(Error::NotAStore { .. })));
-    assert_eq!(fs::read_to_string(folder.path().join("lock")).unwrap(), "door");
+    for text in ["door", "4711", "sessionlog of monday"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("lock"), text).unwrap();
+        assert!(matches!(Store::open(folder.path()), Err(Error::NotAStore { .. })), "{text}");
+        assert_eq!(fs::read_to_string(folder.path().join("lock")).unwrap(), text);
+    }
 }
 
 /// A store says what it is and takes, and a check of a sound one is clean and counts.

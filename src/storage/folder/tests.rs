@@ -129,7 +129,7 @@ fn interrupted_making_is_completed() {
     let steps: [fn(&Path); 7] = [
         |path| fs::create_dir_all(path).unwrap(),
         |path| fs::write(path.join("lock"), b"").unwrap(),
-        |path| fs::write(path.join("lock"), b"4294967295 12\n").unwrap(),
+        |path| fs::write(path.join("lock"), b"sessionlog 4294967295 12\n").unwrap(),
         |path| fs::create_dir(path.join("journal")).unwrap(),
         |path| fs::create_dir(path.join("engine-1")).unwrap(),
         |path| fs::write(path.join("engine-1/db"), b"half").unwrap(),

@@ -49,12 +49,15 @@ fn show_a_session() {
     bench.run(["create", "p", "--meta", "a=b"]).fine();
     bench.run(["fork", "s", "--at", "2", "--id", "child"]).fine();
     let text = bench.run(["show", "s"]).fine();
-    for line in ["session  s", "events   3", "durable  3", "updated  2023-11-14T22:13:20.002Z", "parent   -"]
-    {
-        assert!(text.lines().any(|found| found == line), "`{line}` is missing in {text}");
+    let has = |text: &str, wanted: &str| {
+        let found = text.lines().any(|line| line.split_whitespace().eq(wanted.split_whitespace()));
+        assert!(found, "`{wanted}` is missing in {text}");
+    };
+    for line in ["session s", "events 3", "durable 3", "updated 2023-11-14T22:13:20.002Z", "parent -"] {
+        has(&text, line);
     }
-    assert!(bench.run(["show", "p"]).fine().contains("meta     a=b"));
-    assert!(bench.run(["show", "child"]).fine().contains("parent   s, its first 2 events"));
+    has(&bench.run(["show", "p"]).fine(), "meta a=b");
+    has(&bench.run(["show", "child"]).fine(), "parent s, its first 2 events");
     let json = bench.run(["show", "child", "--json"]).fine();
     let record: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&record["length"], &record["durableLength"]), (&2.into(), &2.into()));

@@ -111,6 +111,10 @@ fn every_command_into_a_closed_pipe() {
         &["ls"],
         &["ls", "--json"],
         &["show"],
+        &["show", "s"],
+        &["stats"],
+        &["inspect", "s"],
+        &["replay", "s"],
         &["create"],
         &["fork", "s"],
         &["append", "s"],
@@ -133,7 +137,17 @@ fn every_command_into_a_closed_pipe() {
 #[test]
 fn a_full_disk_behind_standard_output() {
     let bench = Bench::with_events(3);
-    for command in [&["read", "s"][..], &["messages", "s"], &["ls"], &["show"], &["create"], &["demo"]] {
+    for command in [
+        &["read", "s"][..],
+        &["messages", "s"],
+        &["ls"],
+        &["show"],
+        &["stats", "s"],
+        &["inspect", "s"],
+        &["replay", "s"],
+        &["create"],
+        &["demo"],
+    ] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = bench.command(command).stdin(Stdio::null()).stdout(full).output().unwrap();
         done(output).fails(1, &["cannot write to standard output"]);

@@ -43,7 +43,16 @@ fn demo_walks_through_two_turns() {
             "{out}"
         );
     }
-    for part in ["Hello!", "What is 2 + 2?", "The answer is 4.", "created 20", "updated 20", "no problems"] {
+    for part in [
+        "Hello!",
+        "What is 2 + 2?",
+        "The answer is 4.",
+        "created 20",
+        "updated 20",
+        "10 events, equal",
+        "turns       2",
+        "no problems",
+    ] {
         assert!(out.contains(part), "`{part}` is missing in {out}");
     }
     assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 0, "the temporary folder is still there");

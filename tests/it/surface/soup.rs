@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 use sessionlog::{
     Error, Event, NewSession, Seq, Store, Surface, SurfaceFault, SurfaceOptions, SurfaceSnapshot,
@@ -82,7 +83,7 @@ fn soup() -> impl Strategy<Value = Vec<Drop>> {
 }
 
 impl Drop {
-    /// The line's beginning, and the event's own fields.
+    /// The event's line, as the one at `seq`.
     fn line(&self, seq: usize, with_seq: bool) -> String {
         let op = self.replaces.map(|(start, end)| {
             let within = |at: u8| usize::from(at) % (seq + 2);
@@ -102,6 +103,11 @@ fn json(events: &[Event]) -> Vec<Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/it/surface.regressions"))),
+        ..ProptestConfig::default()
+    })]
+
     /// Goal: whatever is in the log, its messages can be sent, are those of the slow fold, and the report names what
     /// is not as it was logged; strict messages are refused exactly then.
     #[test]

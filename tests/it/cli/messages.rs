@@ -55,5 +55,5 @@ fn messages_that_are_not_given() {
     bench.run(["messages", "s", "--strict", "--plain"]).fails(2, &["--plain"]);
     let bad = r#"{"type":"user/message","content":"x","surfaceOp":{"op":"replace","start":0,"end":1}}"#;
     bench.feed(["append", "s"], bad).fails(1, &["line 1", "session s", "event 0 is not on the surface"]);
-    assert_eq!(bench.run(["show", "s"]).fine().lines().nth(1), Some("events   6"));
+    assert_eq!(bench.run(["read", "s"]).fine().lines().count(), 6);
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::id::{Seq, SessionId};
+use crate::surface::ReplaceFault;
 
 /// The result of every call that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -70,6 +71,16 @@ pub enum Error {
         index: usize,
         /// What is wrong, and where.
         source: EventError,
+    },
+    /// An event cannot replace what it names on the surface; see [`ReplaceFault`].
+    #[error("session {session}, event {index}: {fault}")]
+    InvalidReplace {
+        /// The session.
+        session: SessionId,
+        /// The position of the event in what was given, from 0.
+        index: usize,
+        /// Why.
+        fault: ReplaceFault,
     },
     /// The event's line is longer than the store's limit.
     #[error("event {index} of {bytes} bytes exceeds {max_bytes}")]

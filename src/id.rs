@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, IdFault};
 
 /// The position of an event in its session: 0 for the first, without a hole.
@@ -15,7 +17,7 @@ use crate::error::{Error, IdFault};
 /// let seq: Seq = "41".parse().unwrap();
 /// assert_eq!(seq.next(), Some(Seq::new(42)));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Seq(u64);
 
 impl Seq {

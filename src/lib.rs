@@ -120,6 +120,7 @@ mod session;
 mod stats;
 pub mod storage;
 mod store;
+mod surface;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
@@ -139,3 +140,7 @@ pub use replay::{Pace, Replay, StopReplay};
 pub use session::{Parent, Session, SessionHeader, SessionInfo};
 pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};
+pub use surface::{
+    FunctionCall, MISSING_RESULT, Mend, Message, ReplaceFault, Report, SnapshotFault, Surface, SurfaceFault,
+    SurfaceOptions, SurfaceSnapshot, ToolCall,
+};

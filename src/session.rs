@@ -1,13 +1,15 @@
 //! The handle on one session.
 
+mod ahead;
 mod looking;
+mod surface;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::event::NewEvent;
+use crate::event::{NewEvent, SurfaceOp};
 use crate::format::RunEncoder;
 use crate::id::{Seq, SessionId, Timestamp};
 use crate::log::commit::{Request, Work};
@@ -18,6 +20,8 @@ use crate::log::room::RUN_OVERHEAD;
 use crate::log::tail::{SessionState, TailRun};
 use crate::options::{Append, Durability, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, NewSession};
 use crate::store::{Handle, fork};
+use crate::surface::Surface;
+use surface::Kept;
 
 /// A session of an open store: its events are appended and read here.
 ///
@@ -26,6 +30,7 @@ use crate::store::{Handle, fork};
 pub struct Session {
     handle: Handle,
     state: Arc<SessionState>,
+    kept: Kept,
 }
 
 /// What is fixed about a session since it was created.
@@ -66,7 +71,7 @@ pub struct SessionInfo {
 
 impl Session {
     pub(crate) fn new(handle: Handle, state: Arc<SessionState>) -> Self {
-        Self { handle, state }
+        Self { handle, state, kept: Kept::default() }
     }
 
     pub(crate) fn state(&self) -> &Arc<SessionState> {
@@ -147,10 +152,12 @@ impl Session {
     /// Sync when any of the events is: they survive `kill -9` and a power cut once this returns `Ok`. After a crash
     /// the batch is there as a whole or not at all.
     /// # Cost
-    /// One journal frame and a share of one sync, whatever the session's length or fork depth.
+    /// One journal frame and a share of one sync, whatever the session's length or fork depth. An event that replaces
+    /// others is checked against the surface, for which the session is read (without its chunks) as far as this
+    /// handle has not done so before.
     /// # Errors
-    /// Nothing was written: [`Error::InvalidEvent`], [`Error::EventTooLarge`], [`Error::BatchTooLarge`] (more than
-    /// 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Io`] (no journal segment could
+    /// Nothing was written: [`Error::InvalidEvent`], [`Error::InvalidReplace`], [`Error::EventTooLarge`],
+    /// [`Error::BatchTooLarge`] (more than 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Io`] (no journal segment could
     /// be made), [`Error::Closed`], [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
     /// reopen the store and compare [`durable_len`](Self::durable_len).
     pub fn append_batch(&self, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
@@ -181,8 +188,8 @@ impl Session {
         // An upper bound for now: stored form is shorter than the lines.
         let claimed = batch.line_bytes + RUN_OVERHEAD;
         core.room.take(claimed, &core.health, || core.make_room())?;
-        let queued = self.queue(how, &batch, claimed);
-        let (ticket, seqs) = match queued {
+        let mut surface = None;
+        let (ticket, seqs) = match self.queue_checked(how, &batch, claimed, &mut surface) {
             Ok(Some(queued)) => queued,
             Ok(None) => {
                 core.room.give(claimed);
@@ -195,32 +202,59 @@ impl Session {
             }
         };
         core.committer.wait(ticket, core)?;
+        if let Some(surface) = surface {
+            // All that it has seen is published now.
+            self.kept.put(surface);
+        }
         Ok(seqs)
     }
 
     /// Gives seqs and timestamps, and puts the run into tail and commit queue. Returns its ticket.
-    fn queue(&self, how: Append, batch: &Batch, claimed: u64) -> Result<Option<(u64, Range<Seq>)>> {
+    ///
+    /// A batch that replaces something is checked against `surface`, brought up to the batch, and put onto it.
+    fn queue(
+        &self,
+        how: Append,
+        batch: &Batch,
+        claimed: u64,
+        surface: &mut Option<Surface>,
+    ) -> Result<Queued> {
         let core = self.core();
         let mut tail = self.state.lock();
         let next = tail.next();
-        let conflict = |expected| Error::SeqConflict {
+        let conflict = |expected, actual| Error::SeqConflict {
             session: self.state.header.id.clone(),
             expected,
-            actual: Seq::new(next),
+            actual: Seq::new(actual),
         };
         if let Some(expected) = how.expected.filter(|expected| expected.get() != next) {
-            return Err(conflict(expected));
+            return Err(conflict(expected, next));
         }
         if batch.events.is_empty() {
-            return Ok(None);
+            return Ok(Queued::Nothing);
+        }
+        for (at, event) in (next..).zip(&batch.events) {
+            if let Some(expected) = event.expected_seq.filter(|expected| expected.get() != at) {
+                return Err(conflict(expected, at));
+            }
+        }
+        surface::check_sources(next, &batch.last_sources)?;
+        if let Some(mut folded) = surface.take() {
+            if folded.next_seq().get() < tail.stored.len {
+                *surface = Some(folded);
+                return Ok(Queued::Behind);
+            }
+            self.fold_runs(&mut folded, &tail)?;
+            let checked = self.check_replaces(&mut folded, batch);
+            // A refused batch, and what is in flight, may never come to be: a surface that has seen it is let go.
+            if checked.is_ok() || tail.in_flight.is_empty() && batch.events.len() == 1 {
+                *surface = Some(folded);
+            }
+            checked?;
         }
         let now = Timestamp::now();
         let mut encoder = RunEncoder::new(next);
-        for (at, event) in (next..).zip(&batch.events) {
-            if let Some(expected) = event.expected_seq.filter(|expected| expected.get() != at) {
-                let session = self.state.header.id.clone();
-                return Err(Error::SeqConflict { session, expected, actual: Seq::new(at) });
-            }
+        for event in &batch.events {
             encoder.push(&event.parts(now));
         }
         let run = Arc::new(encoder.finish());
@@ -232,7 +266,7 @@ impl Session {
         tail.in_flight.push_back(TailRun { run, commit: 0, last_timestamp, cost });
         drop(tail);
         core.room.give(claimed - cost);
-        Ok(Some((ticket, Seq::new(next)..Seq::new(end))))
+        Ok(Queued::At(ticket, Seq::new(next)..Seq::new(end)))
     }
 
     /// Reads from `from`, inclusive, to the present end.
@@ -318,11 +352,25 @@ impl Session {
     }
 }
 
+/// What became of a batch in the commit queue.
+enum Queued {
+    /// It has this ticket, and its events have these seqs.
+    At(u64, Range<Seq>),
+    /// It is empty.
+    Nothing,
+    /// The surface has not seen what blocks hold.
+    Behind,
+}
+
 /// Events that were checked, before the session's lock is taken.
 struct Batch {
     events: Vec<NewEvent>,
     line_bytes: u64,
     durability: Durability,
+    /// Whether one of them replaces something.
+    replaces: bool,
+    /// Of events that replace nothing and name sources: the index, and the last source.
+    last_sources: Vec<(usize, Seq)>,
 }
 
 impl Batch {
@@ -336,6 +384,8 @@ impl Batch {
             events: Vec::new(),
             line_bytes: 0,
             durability: how.durability.unwrap_or(Durability::Buffered),
+            replaces: false,
+            last_sources: Vec::new(),
         };
         let now = Timestamp::now();
         let events = events.into_iter();
@@ -359,6 +409,11 @@ impl Batch {
             }
             if how.durability.is_none() && core.durability.of(&event.kind) == Durability::Sync {
                 batch.durability = Durability::Sync;
+            }
+            if event.surface_op() != SurfaceOp::Append {
+                batch.replaces = true;
+            } else if let Some(last) = event.source_event_seqs().into_iter().max() {
+                batch.last_sources.push((index, last));
             }
             batch.events.push(event);
         }

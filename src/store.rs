@@ -214,8 +214,9 @@ impl Store {
                 log::replay::open(storage, files, &options, open_count, info.store_id, path)?;
             core.observers.start(observer)?;
             let (keeper, drain) = (Arc::clone(&core), Arc::clone(&core));
+            let opened_at = core.journal.written();
             let threads = vec![
-                log::spawn("sessionlog-journal", move || keeper.keeper.run(&keeper))?,
+                log::spawn("sessionlog-journal", move || keeper.keeper.run(&keeper, opened_at))?,
                 log::spawn("sessionlog-drain", move || drain.drain.run(&drain))?,
             ];
             Ok((core, report, threads))

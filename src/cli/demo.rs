@@ -23,8 +23,8 @@ const FIRST_TURN: u64 = 6;
 
 /// Shows what the log does: a small agent session in a temporary store, removed at the end
 ///
-/// Two turns of an agent with a calculator, 16 events: appended, heard, counted, forked, replayed, measured and
-/// checked.
+/// Two turns of an agent with a calculator, 16 events: appended, heard, counted, shown as the model's 6 messages, forked,
+/// replayed, measured and checked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -44,6 +44,7 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Failure> {
     let session = store.create(NewSession::with_id(SessionId::new("demo")?))?;
     append(&session, &hear, out)?;
     count(&session, out)?;
+    messages(&session, out)?;
     let branch = fork(&store, &session, out)?;
     again::replay(&store, &session, out)?;
     again::audit(&session, out)?;
@@ -51,7 +52,7 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Failure> {
     check(&store, out)?;
     line(out, "\nYour turn:\n  sessionlog create my-session")?;
     line(out, r#"  echo '{"type":"user/message","content":"hello"}' | sessionlog append my-session"#)?;
-    line(out, "  sessionlog read my-session")?;
+    line(out, "  sessionlog read my-session\n  sessionlog messages my-session")?;
     flush(out)?;
     Ok(store.close()?)
 }
@@ -110,6 +111,15 @@ fn count(session: &Session, out: &mut impl Write) -> Result<(), Failure> {
         line(out, &format!("  {event_type:<18}{count:>3}"))?;
     }
     line(out, &format!("  {:<18}{:>3}", "all", session.len()))
+}
+
+fn messages(session: &Session, out: &mut impl Write) -> Result<(), Failure> {
+    let messages = session.messages()?;
+    heading(out, &format!("What the model sees: {} messages of {} events", messages.len(), session.len()))?;
+    for message in &messages {
+        line(out, &format!("  {}", message.to_json()))?;
+    }
+    Ok(())
 }
 
 fn fork(store: &Store, session: &Session, out: &mut impl Write) -> Result<Session, Failure> {

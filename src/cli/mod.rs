@@ -11,6 +11,7 @@ mod fork;
 mod inspect;
 mod lines;
 mod ls;
+mod messages;
 mod output;
 mod place;
 mod read;
@@ -48,6 +49,7 @@ enum Command {
     Create(create::Args),
     Append(append::Args),
     Read(read::Args),
+    Messages(messages::Args),
     Fork(fork::Args),
     Ls(ls::Args),
     Show(show::Args),
@@ -63,6 +65,7 @@ Examples:
   id=$(sessionlog create --meta model=small)
   echo '{\"type\":\"user/message\",\"content\":\"hello\"}' | sessionlog append $id
   sessionlog read $id
+  sessionlog messages $id
 
 Exit codes:
   0    fine, also when the reader of the output went away
@@ -96,6 +99,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Create(args) => create::run(&place, args, &mut out),
         Command::Append(args) => append::run(&place, &args, io::stdin().lock(), &mut out),
         Command::Read(args) => read::run(&place, &args, &mut out),
+        Command::Messages(args) => messages::run(&place, &args, &mut out),
         Command::Fork(args) => fork::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),

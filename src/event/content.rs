@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
+use serde::{Serialize, Serializer};
+
 use super::JsonText;
+use super::escape::unescape;
 use super::names::Field;
 use super::scan::{Fault, Scanner};
 use crate::error::{EventError, EventFault};
@@ -62,6 +65,13 @@ impl Content {
     }
 }
 
+/// As its JSON.
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 impl From<&str> for Content {
     fn from(text: &str) -> Self {
         Self::text(text)
@@ -81,6 +91,51 @@ pub(super) fn check_content(json: &str, may_be_null: bool) -> Result<(), Fault> 
         Some(b'[') => check_parts(json),
         _ if may_be_null && json == "null" => Ok(()),
         _ => Err(Fault::new(0, EventFault::WrongType { expected: "a string or an array of objects" })),
+    }
+}
+
+/// What a part of content is, as far as the surface cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    /// `{"type":"text","text":"…"}`, with whatever else.
+    Text,
+    /// The same, with an empty text.
+    EmptyText,
+    /// An image, a sound, …; or no part at all.
+    Other,
+}
+
+/// The items of a JSON array, each with its kind; `None` when `json` is no array.
+pub(crate) fn parts_of(json: &str) -> Option<Vec<(&str, PartKind)>> {
+    let mut scanner = Scanner::new(json);
+    scanner.open(b'[', "an array").ok()?;
+    let mut parts = Vec::new();
+    while scanner.next_item(parts.is_empty()).ok()? {
+        let part = scanner.value().ok()?.raw;
+        parts.push((part, part_kind(part).unwrap_or(PartKind::Other)));
+    }
+    Some(parts)
+}
+
+fn part_kind(part: &str) -> Option<PartKind> {
+    let mut scanner = Scanner::new(part);
+    scanner.open(b'{', "an object").ok()?;
+    let (mut is_text, mut text, mut first) = (false, None, true);
+    while let Some((_, name)) = scanner.next_member(first).ok()? {
+        first = false;
+        let value = scanner.value().ok()?.raw;
+        match &*unescape(name) {
+            "type" => is_text = value.strip_prefix('"')?.strip_suffix('"').map(unescape)? == "text",
+            // A name may stand twice here, and who reads it may take either: empty is what is empty both times.
+            "text" if value.starts_with('"') => text = Some(text.unwrap_or(true) && value == "\"\""),
+            "text" => return None,
+            _ => {}
+        }
+    }
+    match text {
+        Some(true) if is_text => Some(PartKind::EmptyText),
+        Some(false) if is_text => Some(PartKind::Text),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -11,7 +12,7 @@ use crate::error::{EventError, EventFault};
 
 /// Any JSON value, as it was spelled: numbers, escapes and key order stay; white space between tokens is gone.
 ///
-/// Two are equal when their spellings are.
+/// Two are equal when their spellings are. A clone shares the text.
 ///
 /// ```
 /// use sessionlog::JsonText;
@@ -20,7 +21,7 @@ use crate::error::{EventError, EventFault};
 /// assert_eq!(JsonText::from("plain text").as_str(), r#""plain text""#);
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct JsonText(Box<str>);
+pub struct JsonText(Arc<str>);
 
 impl JsonText {
     /// Checks that `text` is one JSON value, of any nesting, and keeps it.
@@ -84,7 +85,7 @@ impl JsonText {
     }
 
     /// Takes a value that the scanner went through.
-    pub(super) fn from_scanned(text: Box<str>) -> Self {
+    pub(super) fn from_scanned(text: Arc<str>) -> Self {
         Self(text)
     }
 }
@@ -112,7 +113,7 @@ impl Serialize for JsonText {
 /// The JSON string with this text: not JSON to be parsed.
 impl From<&str> for JsonText {
     fn from(text: &str) -> Self {
-        Self(format!("\"{}\"", escape(text)).into_boxed_str())
+        Self(format!("\"{}\"", escape(text)).into())
     }
 }
 
@@ -125,14 +126,14 @@ impl From<String> for JsonText {
 
 impl From<&JsonString> for JsonText {
     fn from(string: &JsonString) -> Self {
-        Self(format!("\"{}\"", string.spelling()).into_boxed_str())
+        Self(format!("\"{}\"", string.spelling()).into())
     }
 }
 
 impl From<serde_json::Value> for JsonText {
     fn from(value: serde_json::Value) -> Self {
         // A `Value` always is JSON, and its strings are UTF-8; its text has no white space.
-        Self(value.to_string().into_boxed_str())
+        Self(value.to_string().into())
     }
 }
 

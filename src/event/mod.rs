@@ -14,6 +14,7 @@ mod validate;
 mod wire;
 
 pub use content::Content;
+pub(crate) use content::{PartKind, parts_of};
 pub use json_text::{JsonString, JsonText};
 pub(crate) use line::{line_len, write_line};
 pub use surface_op::SurfaceOp;
@@ -235,10 +236,10 @@ impl NewEvent {
     }
 }
 
-fn surface_op_of(json: Option<&JsonText>) -> SurfaceOp {
+pub(crate) fn surface_op_of(json: Option<&JsonText>) -> SurfaceOp {
     json.and_then(|json| surface_op::read_op(json.as_str()).ok()).unwrap_or_default()
 }
 
-fn sources_of(json: Option<&JsonText>) -> Vec<Seq> {
+pub(crate) fn sources_of(json: Option<&JsonText>) -> Vec<Seq> {
     json.and_then(|json| surface_op::read_sources(json.as_str()).ok()).unwrap_or_default()
 }

@@ -5,6 +5,8 @@
 mod nesting;
 mod token;
 
+use std::sync::Arc;
+
 use nesting::Nesting;
 
 use crate::error::{EventError, EventFault};
@@ -63,9 +65,9 @@ pub(super) struct Scanned<'a> {
 }
 
 impl Scanned<'_> {
-    pub(super) fn into_text(self) -> Box<str> {
+    pub(super) fn into_text(self) -> Arc<str> {
         match self.compact {
-            Some(compact) => compact.into_boxed_str(),
+            Some(compact) => compact.into(),
             None => self.raw.into(),
         }
     }

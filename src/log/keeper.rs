@@ -36,11 +36,11 @@ impl Keeper {
         self.woken.notify_all();
     }
 
-    /// The thread.
-    pub(crate) fn run(&self, core: &Core) {
-        let mut seen = core.journal.written();
-        // What was there at open is drained: it needs no seal.
-        self.sealed.store(seen, Ordering::Relaxed);
+    /// The thread. What was there at open, up to the commit `opened_at`, is drained: it needs no seal. (Not asked here: a
+    /// thread can start after the first appends have returned, and they do need one.)
+    pub(crate) fn run(&self, core: &Core, opened_at: u64) {
+        let mut seen = opened_at;
+        self.sealed.store(opened_at, Ordering::Relaxed);
         loop {
             if !self.sleep(core, core.sync_window) {
                 return;

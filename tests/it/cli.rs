@@ -5,6 +5,7 @@ mod append;
 mod bad_input;
 mod looking;
 mod looking_back;
+mod messages;
 mod process;
 mod read;
 mod sessions;

@@ -241,14 +241,13 @@ fn a_slow_observer_holds_appends_up() {
             }
         });
         while session.len() < EVENTS {
-            assert_eq!(events::read(session.last(10)).len() as u64, session.len().min(10));
+            let before = session.len().min(10);
+            assert!(events::read(session.last(10)).len() as u64 >= before);
             assert_eq!(store.list().unwrap().count(), 1);
         }
     });
-    // Closing lets the observer hear the rest; until then it looks at its session.
     store.close().unwrap();
     session_of.lock().unwrap().take();
-    drop(session);
     assert_eq!(calls.load(Ordering::SeqCst), EVENTS);
     let furthest = furthest.load(Ordering::SeqCst);
     assert!(furthest < 3_000, "{furthest} events were queued");

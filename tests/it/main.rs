@@ -25,3 +25,4 @@ mod sessions;
 mod stats;
 mod storage;
 mod support;
+mod surface;

@@ -107,6 +107,7 @@ fn every_command_into_a_closed_pipe() {
     let bench = Bench::with_events(3);
     for command in [
         &["read", "s"][..],
+        &["messages", "s"],
         &["ls"],
         &["ls", "--json"],
         &["show"],
@@ -138,6 +139,7 @@ fn a_full_disk_behind_standard_output() {
     let bench = Bench::with_events(3);
     for command in [
         &["read", "s"][..],
+        &["messages", "s"],
         &["ls"],
         &["show"],
         &["stats", "s"],

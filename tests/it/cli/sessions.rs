@@ -18,6 +18,13 @@ fn demo_walks_through_two_turns() {
     }
     // The fork replays the first turn, byte for byte.
     assert_eq!(events[..6], events[16..]);
+    // What the model sees of them.
+    let messages: Vec<&str> = out.lines().filter(|line| line.starts_with("  {\"role\"")).collect();
+    let roles = ["user", "assistant", "user", "assistant", "tool", "assistant"];
+    assert_eq!(messages.len(), roles.len(), "{out}");
+    for (message, role) in messages.iter().zip(roles) {
+        assert!(message.contains(&format!("\"role\":\"{role}\"")), "{message}");
+    }
     for (event_type, count) in [
         ("turn/start", 2),
         ("step/start", 3),

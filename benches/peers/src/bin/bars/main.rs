@@ -2,8 +2,8 @@
 //!
 //! `bars [--quick] [--rounds N] [--dir FOLDER] [--out FILE] [ROW…]`; without rows: all of them.
 //!
-//! FOLDER must be on a disk (default: `target/bars` here) and is emptied. The table goes to standard output and to
-//! FILE (default: `bars.md` beside FOLDER).
+//! FOLDER must be on a disk (default: `target/bars` here); what is measured goes into a folder of its own in it, which
+//! is removed at the end. The table goes to standard output and to FILE (default: `bars.md` in FOLDER).
 
 mod child;
 mod history;
@@ -12,7 +12,7 @@ mod small;
 mod table;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use sessionlog_peers::Outcome;
@@ -124,7 +124,9 @@ fn measure(arguments: &Arguments) -> Outcome<()> {
         return Err(format!("{} is in memory; give a folder on a disk with --dir", dir.display()).into());
     }
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 2 } else { 7 });
-    let setup = Setup { dir: dir.clone(), quick: arguments.quick, rounds };
+    let work = dir.join(format!("run-{}", std::process::id()));
+    fs::create_dir(&work)?;
+    let setup = Setup { dir: work.clone(), quick: arguments.quick, rounds };
 
     let mut lines = Vec::new();
     for (name, row) in ROWS {
@@ -141,12 +143,8 @@ fn measure(arguments: &Arguments) -> Outcome<()> {
     let heading = machine::describe(&file_system, &setup)?;
     let text = table::markdown(&heading, &lines);
     print!("{text}");
-    let out = arguments.out.clone().unwrap_or_else(|| beside(&dir));
+    let out = arguments.out.clone().unwrap_or_else(|| dir.join("bars.md"));
     fs::write(&out, text).map_err(|error| format!("{}: {error}", out.display()))?;
-    fs::remove_dir_all(&dir)?;
+    fs::remove_dir_all(&work)?;
     Ok(())
-}
-
-fn beside(dir: &Path) -> PathBuf {
-    dir.with_file_name("bars.md")
 }

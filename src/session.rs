@@ -1,6 +1,5 @@
 //! The handle on one session.
 
-mod ahead;
 mod looking;
 mod surface;
 

@@ -22,6 +22,23 @@ impl<'a> StoredEvent<'a> {
         matches!(self.kind, StoredKind::AssistantChunk { .. })
     }
 
+    /// What the surface looks at; `None` when it does not look at all.
+    pub(super) fn for_surface(mut self) -> Option<Self> {
+        match &mut self.kind {
+            StoredKind::AssistantChunk { .. } | StoredKind::Custom { .. } => return None,
+            StoredKind::TurnStart { turn_id } => *turn_id = "",
+            StoredKind::TurnEnd { turn_id, reason } => (*turn_id, *reason) = ("", None),
+            StoredKind::StepStart { step_id, turn_id } => (*step_id, *turn_id) = ("", ""),
+            StoredKind::StepEnd { step_id, turn_id } => (*step_id, *turn_id) = ("", None),
+            StoredKind::AssistantMessage { usage, .. } => *usage = None,
+            StoredKind::UserMessage { .. } | StoredKind::ToolCall { .. } | StoredKind::ToolResult { .. } => {}
+        }
+        if let Some(rest) = &mut self.rest {
+            rest.extra = Fields::default();
+        }
+        Some(self)
+    }
+
     pub(super) fn into_event(self, seq: Seq, timestamp: Timestamp) -> Event {
         let kind = self.kind.into_kind();
         let Some(rest) = self.rest else {

@@ -14,6 +14,9 @@ pub(crate) enum Sections {
     All,
     /// All events but `assistant/chunk`; the chunks section is not looked at.
     WithoutChunks,
+    /// Only what the surface sees, and of that only what it looks at: the ids of turns and steps, usage and unknown
+    /// fields are left out, and custom events with them.
+    ForSurface,
 }
 
 /// A run's sections, borrowed.
@@ -66,9 +69,13 @@ impl RunView<'_> {
                     let time = cursor.times.next().ok_or_else(undecodable)?;
                     if at >= start {
                         let stored: StoredEvent<'_> = stored_v1::decode(body, "an event")?;
-                        if which == Sections::All || !stored.is_chunk() {
-                            out.push(stored.into_event(Seq::new(self.first_seq + u64::from(at)), time));
-                        }
+                        let wanted = match which {
+                            Sections::All => Some(stored),
+                            Sections::WithoutChunks => Some(stored).filter(|stored| !stored.is_chunk()),
+                            Sections::ForSurface => stored.for_surface(),
+                        };
+                        let seq = Seq::new(self.first_seq + u64::from(at));
+                        out.extend(wanted.map(|stored| stored.into_event(seq, time)));
                     }
                     at += 1;
                 }
@@ -116,7 +123,7 @@ impl<'a> Cursor<'a> {
         let times = Times::new(entries.take(times_len)?);
         let chunks = match which {
             Sections::All => Some(ChunkColumns::new(run.chunks)?),
-            Sections::WithoutChunks => None,
+            Sections::WithoutChunks | Sections::ForSurface => None,
         };
         Some(Self { times, entries, chunks })
     }

@@ -105,6 +105,18 @@ impl Events {
         self
     }
 
+    /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`]. Nothing is moved out of
+    /// the block that it was decoded from.
+    pub(crate) fn for_surface(self, mut take: impl FnMut(&Event)) -> Result<()> {
+        let mut events = self.without_chunks();
+        events.sections = Sections::ForSurface;
+        while events.refill()? {
+            events.decoded.iter().rev().for_each(&mut take);
+            events.decoded.clear();
+        }
+        Ok(())
+    }
+
     /// Returns the seq that the next event will have, or where a forward read that is finished would go on.
     ///
     /// A later [`Session::read_from`](crate::Session::read_from) here continues this read.

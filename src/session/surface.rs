@@ -154,7 +154,8 @@ impl Session {
     }
 
     fn fold(&self, surface: &mut Surface, to: u64) -> Result<()> {
-        self.each_without_chunks(surface.next_seq().get()..to, |event| surface.push(event))?;
+        let events = self.events(surface.next_seq().get()..to, false)?;
+        events.for_surface(|event| surface.push(event))?;
         surface.pass_to(to);
         Ok(())
     }
@@ -205,7 +206,7 @@ impl Session {
             let skip = u32::try_from(surface.next_seq().get().saturating_sub(run.first_seq));
             let mut events = Vec::new();
             let decoded =
-                run.view().decode(skip.unwrap_or(u32::MAX), u32::MAX, Sections::WithoutChunks, &mut events);
+                run.view().decode(skip.unwrap_or(u32::MAX), u32::MAX, Sections::ForSurface, &mut events);
             decoded.map_err(|error| error.at(self.state.place(run.first_seq)))?;
             for event in &events {
                 surface.push(event);

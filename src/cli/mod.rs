@@ -15,9 +15,11 @@ mod messages;
 mod output;
 mod place;
 mod read;
+mod repair;
 mod replay;
 mod resolve;
 mod resume;
+mod scan;
 mod show;
 mod stats;
 mod time;
@@ -57,6 +59,8 @@ enum Command {
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
+    Scan(scan::Args),
+    Repair(repair::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -69,8 +73,8 @@ Examples:
 
 Exit codes:
   0    fine, also when the reader of the output went away
-  1    not found, refused input or state, conflict, I/O error
-  2    wrong usage, bad session id
+  1    findings, not found, refused input or state, conflict, I/O error
+  2    wrong usage, bad session id, output exists
   3    the store cannot be opened: none here, in use, newer format, damaged, no permission
   130  stopped by Ctrl-C";
 
@@ -107,6 +111,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
+        Command::Scan(args) => scan::run(&place, &args, &mut out),
+        Command::Repair(args) => repair::run(&place, &args, &mut out),
     }
 }
 

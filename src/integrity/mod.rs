@@ -3,17 +3,26 @@
 //! Everything here reads storage and the journal's files through `format`, never the log's caches: a scanner must not
 //! trust what it checks.
 
+mod copies;
 mod finding;
-mod ground;
+
 mod hash;
 mod journal;
+mod overlay;
+mod quarantine;
 mod records;
+pub(crate) mod repair;
 mod report;
 mod scan;
 mod session;
+mod view;
 mod walk;
+mod work;
 
 pub use self::finding::{Finding, FindingKind, Severity};
 pub use self::hash::{BadHash, HistoryHash};
+pub use self::quarantine::{Quarantine, QuarantinedItem};
+pub use self::repair::Repair;
 pub use self::report::{Head, ScanProgress, ScanReport};
 pub use self::scan::Scan;
+pub use self::work::{Remedy, RemedyKind, RepairReport};

@@ -154,6 +154,12 @@ pub enum Error {
         /// The folder that was named.
         path: PathBuf,
     },
+    /// What was to be made is there already; it is never overwritten.
+    #[error("{} exists already", path.display())]
+    OutputExists {
+        /// What is there.
+        path: PathBuf,
+    },
     /// The folder holds something else. It was left untouched.
     #[error("{} is not a sessionlog store: {reason}", path.display())]
     NotAStore {

@@ -126,8 +126,8 @@ pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Resul
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
-    BadHash, Finding, FindingKind, Head, HistoryHash, Quarantine, QuarantinedItem, Remedy, RemedyKind,
-    Repair, RepairReport, Scan, ScanProgress, ScanReport, Severity,
+    BackupReport, BadHash, Finding, FindingKind, Head, HistoryHash, Quarantine, QuarantinedItem, Remedy,
+    RemedyKind, Repair, RepairReport, Scan, ScanProgress, ScanReport, Severity,
 };
 pub use list::Sessions;
 pub use log::follow::Follow;

@@ -4,6 +4,7 @@
 //! when the reader of a pipe goes away, which is no fault (see [`exit`]).
 
 mod append;
+mod backup;
 mod create;
 mod demo;
 mod exit;
@@ -61,6 +62,7 @@ enum Command {
     Replay(replay::Args),
     Scan(scan::Args),
     Repair(repair::Args),
+    Backup(backup::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -113,6 +115,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Replay(args) => replay::run(&place, &args, &mut out),
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
+        Command::Backup(args) => backup::run(&place, &args, &mut out),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Deletion: gone at once and for all, while forks keep what they share; then everything that nobody needs is removed.
 
 use sessionlog::storage::Map;
-use sessionlog::{Error, NewSession, Seq, Session, Store};
+use sessionlog::{Append, Error, NewSession, Seq, Session, Store};
 
+use crate::fault::{ALL, at_every_operation};
+use crate::support::dice::Dice;
 use crate::support::events::{self, Said, chunk, noise, read, user};
-use crate::support::medium::{Crash, Medium};
-use crate::support::run::{id, quiet};
+use crate::support::medium::{Crash, Fault, Medium, Step};
+use crate::support::run::{Run, id, quiet};
 
 fn at(seq: u64) -> Seq {
     Seq::new(seq)
@@ -320,4 +322,343 @@ fn a_straddling_block_is_cut() {
         store.drain().unwrap();
         assert!(is_empty(&medium), "{prefix_len}");
     }
+}
+
+/// Deletes of parents and forks, drained and not, an id that is used again: a fault at every operation, of the deletes,
+/// of the passes and of the removals behind them.
+#[test]
+fn faults_at_every_operation() {
+    at_every_operation(quiet, ALL, |run| {
+        run.create("a");
+        run.append("a", &users(30), None);
+        run.append("a", &[noise(1, 20_000), chunk("one")], None);
+        run.fork("a", 12, "b");
+        run.append("b", &users(2), None);
+        run.fork("b", 13, "c");
+        run.drain();
+        run.append("a", &users(2), None);
+        run.delete("a");
+        run.create("a");
+        run.append("a", &users(1), None);
+        run.delete("b");
+        run.drain();
+        run.append("c", &users(1), None);
+        run.fork("a", 1, "d");
+        run.delete("a");
+        run.delete("c");
+        run.append("d", &users(1), None);
+        run.drain();
+    });
+}
+
+/// A removal of several batches, stopped at every operation: the rest goes after the next open, and forks never notice.
+#[test]
+fn removals_are_resumed() {
+    let mut base = Run::new(Medium::new(1), quiet);
+    base.create("p");
+    base.append("p", &users(20), None);
+    for n in 0..24 {
+        let said: Vec<Said> = (0..6).map(|part| noise(100 * n + part, 60_000)).collect();
+        base.append("p", &said, None);
+    }
+    base.fork("p", 15, "c");
+    base.fork("p", 30, "d");
+    base.append("c", &users(2), None);
+    base.drain();
+    base.crash(Crash::Kill);
+    for (fault, crash) in
+        [(Fault::Stop, Crash::Kill), (Fault::Stop, Crash::Power), (Fault::Fail, Crash::Power)]
+    {
+        let mut operation = 0;
+        loop {
+            operation += 1;
+            let mut run = base.copy(operation);
+            assert!(run.open());
+            run.plan(operation, fault);
+            run.delete("p");
+            run.drain();
+            run.delete("d");
+            run.drain();
+            let whole = !run.medium.fired();
+            if whole {
+                let removed = |step: &Step| matches!(step, Step::Apply(Map::Events, 100..));
+                let batches = run.medium.take_log().iter().filter(|step| removed(step)).count();
+                assert!(batches >= 2, "{batches} batches removed it");
+            } else {
+                run.recover(crash);
+            }
+            run.check_goes_on();
+            run.check_leaves_nothing();
+            if whole {
+                break;
+            }
+        }
+        assert!(operation > 15, "{operation} operations");
+    }
+}
+
+/// While a removal goes on, a pass for other sessions never waits for more than a batch of it.
+#[test]
+fn passes_go_on_between_batches() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let big = create(&store, "big");
+    for n in 0..12 {
+        append(&big, &(0..10).map(|part| noise(100 * n + part, 60_000)).collect::<Vec<_>>());
+        store.drain().unwrap();
+    }
+    let other = create(&store, "other");
+    store.delete(&id("big")).unwrap();
+    medium.take_log();
+    medium.hold(|step| matches!(step, Step::Apply(Map::Events, 500)));
+    std::thread::scope(|scope| {
+        let drained = scope.spawn(|| store.drain());
+        medium.wait_held();
+        append(&other, &users(3));
+        medium.release();
+        drained.join().unwrap().unwrap();
+    });
+    let log = medium.take_log();
+    let is_batch = |step: &Step| matches!(step, Step::Apply(Map::Events, _));
+    let first = log.iter().position(is_batch).unwrap();
+    let last = log.iter().rposition(is_batch).unwrap();
+    let pass = log[first..last].iter().any(|step| matches!(step, Step::Insert(Map::Events)));
+    assert!(pass, "the events of `other` waited for the end of the removal");
+}
+
+/// Undrained events that forks need are drained with the deletion, the others are dropped, and their room is given back.
+#[test]
+fn undrained_events_go_with_their_session() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let said = [noise(1, 40_000), noise(2, 40_000), noise(3, 40_000), noise(4, 40_000)];
+    append(&create(&store, "a"), &said);
+    append(&create(&store, "b"), &said);
+    append(&create(&store, "c"), &users(3));
+    append(&fork(&store, "b", 1, "d"), &users(1));
+    store.delete(&id("a")).unwrap();
+    store.delete(&id("b")).unwrap();
+    assert!(store.info().unwrap().tail_bytes > 200_000);
+    store.drain().unwrap();
+    assert_eq!(store.info().unwrap().tail_bytes, 0);
+    let inserts = medium.take_log().iter().filter(|step| matches!(step, Step::Insert(Map::Events))).count();
+    assert!(inserts <= 10, "{inserts} values were written for one large event and two small blocks");
+    assert_eq!(all(&store, "d"), [said[0].line(0), users(1)[0].line(1)]);
+    assert_eq!(listed(&store), ["c", "d"]);
+    for name in ["c", "d"] {
+        store.delete(&id(name)).unwrap();
+    }
+    store.drain().unwrap();
+    assert!(is_empty(&medium));
+}
+
+/// Only a pass that covers the deletion drops events: a deletion that is not durable may not take them along.
+#[test]
+fn a_deletion_that_was_not_durable_took_nothing() {
+    for drain_before in [false, true] {
+        let mut run = Run::new(Medium::new(3), quiet);
+        run.create("a");
+        run.append("a", &users(50), None);
+        if drain_before {
+            run.drain();
+        }
+        run.append("a", &users(3), None);
+        // The frame is written, its sync fails: after a power cut it may be there or not.
+        run.plan(2, Fault::Fail);
+        run.delete("a");
+        assert!(run.medium.fired());
+        run.recover(Crash::Power);
+        run.check_goes_on();
+    }
+}
+
+/// 10,000 forks deep, deleted from either end or all at once: no recursion, and nothing left.
+#[test]
+fn ten_thousand_deep() {
+    for (from_the_root, drains) in [(true, 1), (false, 1), (true, 4), (false, 4)] {
+        let medium = Medium::new(1);
+        let store = medium.open(quiet()).unwrap();
+        let mut session = store.create(NewSession::new()).unwrap();
+        append(&session, &[user("root")]);
+        let mut names = vec![session.id().clone()];
+        for depth in 1..10_000_u64 {
+            session = session.fork(at(session.len())).unwrap();
+            if depth % 100 == 0 {
+                append(&session, &[user("own")]);
+            }
+            names.push(session.id().clone());
+        }
+        let last = names.pop().unwrap();
+        let expected = read(session.read_from(Seq::ZERO));
+        store.drain().unwrap();
+        if !from_the_root {
+            names.reverse();
+        }
+        for part in names.chunks(names.len().div_ceil(drains)) {
+            for name in part {
+                store.delete(name).unwrap();
+            }
+            store.drain().unwrap();
+            assert_eq!(read(session.read_from(Seq::ZERO)), expected);
+        }
+        drop((session, store));
+        let store = medium.open(quiet()).unwrap();
+        assert_eq!(read(store.session(&last).unwrap().read_from(Seq::ZERO)), expected);
+        assert_eq!(store.list().unwrap().count(), 1);
+        store.delete(&last).unwrap();
+        store.drain().unwrap();
+        assert!(is_empty(&medium));
+    }
+}
+
+/// A fork and an append that come while the deletion is being written wait for it and are refused; one that was before
+/// it stands; a creation of the id that is queued behind it becomes another session.
+#[test]
+fn one_lock_decides_the_order() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let session = create(&store, "a");
+    append(&session, &users(5));
+    medium.hold(|step| matches!(step, Step::Sync(_)));
+    std::thread::scope(|scope| {
+        let forked = scope.spawn(|| session.fork(at(3)));
+        medium.wait_held();
+        // The fork is being written: all that follows is queued behind it.
+        let deleted = scope.spawn(|| store.delete(&id("a")));
+        let others: Vec<_> = (0..4)
+            .map(|n| {
+                let (store, session) = (&store, &session);
+                scope.spawn(move || match n {
+                    0 => session.fork(at(1)).map(drop),
+                    1 => session.append(user("late").to_new()).map(drop),
+                    2 => store.delete(&id("a")),
+                    _ => store.create(NewSession::with_id(id("a"))).map(drop),
+                })
+            })
+            .collect();
+        medium.release();
+        let fork = forked.join().unwrap().unwrap();
+        assert_eq!(fork.len(), 3);
+        let results: Vec<_> = others.into_iter().map(|other| other.join().unwrap()).collect();
+        let first = deleted.join().unwrap();
+        // Each came before the deletion or behind it, and is told which.
+        for result in results.iter().chain([&first]) {
+            let told =
+                matches!(result, Ok(()) | Err(Error::SessionNotFound { .. } | Error::SessionExists { .. }));
+            assert!(told, "{result:?}");
+        }
+        assert!(first.is_ok() || results[2].is_ok(), "one of two deletions did it");
+        store.drain().unwrap();
+        assert_eq!(read(fork.read_from(Seq::ZERO)), events::lines(&users(3), 0));
+        assert!(store.check().unwrap().is_clean());
+    });
+}
+
+/// Appends, forks, reads and deletions of the same sessions in several threads: right events or the typed error, never
+/// anything else, while passes and removals go on.
+#[test]
+fn racing_calls_get_right_events_or_the_typed_error() {
+    let options = || quiet().drain_age(std::time::Duration::from_millis(1)).tail_bytes(100 << 10);
+    let medium = Medium::new(1);
+    let store = medium.open(options()).unwrap();
+    let said: Vec<Said> = (0..30).map(|n| user(&format!("message {n}"))).collect();
+    // Whatever the session, the event at each seq is the same.
+    let line = |seq: u64| said[seq as usize % said.len()].line(seq);
+    let names: Vec<String> = (0..3).map(|n| format!("s{n}")).collect();
+    let settled = |error: &Error| {
+        matches!(
+            error,
+            Error::SessionNotFound { .. } | Error::SessionExists { .. } | Error::SeqConflict { .. }
+        )
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let (store, names, said, line) = (&store, &names, &said, &line);
+            scope.spawn(move || {
+                let mut dice = Dice::new(thread);
+                for round in 0..400_u64 {
+                    let name = id(&names[dice.below(3) as usize]);
+                    let done = match dice.below(8) {
+                        0 => store.create(NewSession::with_id(name)).map(drop),
+                        1 => store.delete(&name),
+                        2 => store.session(&name).and_then(|session| {
+                            let fork = session.fork(at(dice.below(session.len() + 1)));
+                            // It may have shrunk: another session by that handle's id there is not.
+                            let fork = fork?;
+                            let len = fork.len();
+                            fork.append_with(
+                                Append::new().expect(at(len)),
+                                [said[len as usize % said.len()].to_new()],
+                            )?;
+                            for (seq, event) in (0..).zip(fork.read_from(Seq::ZERO)?) {
+                                assert_eq!(event?.to_string(), line(seq));
+                            }
+                            store.delete(fork.id())
+                        }),
+                        3..=4 => store.session(&name).and_then(|session| {
+                            for (seq, event) in (0..).zip(session.read_from(Seq::ZERO)?) {
+                                assert_eq!(event?.to_string(), line(seq));
+                            }
+                            Ok(())
+                        }),
+                        5 => store.list().and_then(|infos| {
+                            let mut seen = std::collections::HashSet::new();
+                            for info in infos {
+                                assert!(seen.insert(info?.header.id), "listed twice");
+                            }
+                            Ok(())
+                        }),
+                        _ => store.session(&name).and_then(|session| {
+                            let len = session.len();
+                            let batch = (len..len + 1 + round % 40)
+                                .map(|seq| said[seq as usize % said.len()].to_new());
+                            session.append_with(Append::new().expect(at(len)), batch).map(drop)
+                        }),
+                    };
+                    if let Err(error) = done {
+                        assert!(settled(&error), "{error:?}");
+                    }
+                }
+            });
+        }
+    });
+    assert!(store.check().unwrap().is_clean(), "{:?}", store.check());
+    for name in listed(&store) {
+        store.delete(&id(&name)).unwrap();
+    }
+    store.drain().unwrap();
+    assert!(is_empty(&medium), "{:?}", medium.image().maps);
+}
+
+/// A deletion that the full disk refuses took nothing: the session is there, and its id is taken.
+#[test]
+fn a_refused_deletion_took_nothing() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let filler = create(&store, "filler");
+    let mut names: Vec<String> = (0..9).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        append(&create(&store, name), &users(5));
+    }
+    medium.set_free_bytes(1_000);
+    for bytes in [6_000, 100, 1] {
+        while filler.append(noise(1, bytes).to_new()).is_ok() {}
+    }
+    // A deletion takes less than the shortest event: some still fit.
+    let (name, refused) = loop {
+        let name = names.pop().expect("nine deletions do not fit where no event does");
+        if let Err(error) = store.delete(&id(&name)) {
+            break (name, error);
+        }
+    };
+    assert!(matches!(refused, Error::DiskFull { .. }), "{refused:?}");
+    let lines = events::lines(&users(5), 0);
+    assert_eq!(all(&store, &name), lines);
+    let again = store.create(NewSession::with_id(id(&name)));
+    assert!(matches!(again, Err(Error::SessionExists { .. })), "{again:?}");
+    medium.set_free_bytes(1 << 40);
+    append(&store.session(&id(&name)).unwrap(), &users(1));
+    assert_eq!(all(&store, &name).len(), 6);
+    store.delete(&id(&name)).unwrap();
+    assert!(is_gone(store.session(&id(&name)), &name));
 }

@@ -28,10 +28,11 @@ pub(crate) enum Kind {
     Order = 20,
     Drained = 21,
     Opened = 22,
+    Tombstone = 23,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -42,6 +43,7 @@ impl Kind {
         Self::Order,
         Self::Drained,
         Self::Opened,
+        Self::Tombstone,
     ];
 }
 

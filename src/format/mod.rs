@@ -14,13 +14,14 @@
 //! | | `s` ++ storage key: summary |
 //! | | `f` ++ parent (16) ++ prefix length (8) ++ child (16): fork edge |
 //! | | `o` ++ updated (8, sign bit flipped) ++ storage key: order by last update |
+//! | | `t` ++ storage key: tombstone |
 //! | | `D`: drained through · `O`: open count |
 //!
 //! # Envelope: every value of every map
 //! | offset | bytes | |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `FF 53 4C 76` |
-//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count |
+//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone |
 //! | 5 | 1 | format version: 1 |
 //! | 6 | 1 | codec: low half the main section, high half the chunks section: 0 as it is, 1 zstd, 2 zstd with the main section as dictionary; 0 for all but blocks and heads |
 //! | 7 | 1 | 0 |
@@ -46,6 +47,7 @@
 //! | summary | bincode: length, updated, hash |
 //! | edge | child (16) · order: updated (8, sign bit flipped) |
 //! | drained through | bincode: commit number · open count: bincode: count |
+//! | tombstone | bincode: how many first events living forks need, whether more may still be there |
 //!
 //! Sections header: running hash after the last event (32), main section decoded (4), main section stored (4), chunks
 //! section decoded (4), chunks section stored (4), parts in all (4; 1 for a block).
@@ -82,6 +84,7 @@
 //! | 2 create | length (varint), bincode: storage key, id, created, no parent, metadata |
 //! | 3 fork | length (varint), bincode: storage key, id, created, (parent, prefix length), metadata |
 //! | 4 seal | nothing: the frame carries its durable mark |
+//! | 5 delete | storage key (16) |
 
 mod block;
 mod bytes;

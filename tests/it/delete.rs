@@ -1,6 +1,9 @@
 //! Deletion: gone at once and for all, while forks keep what they share; then everything that nobody needs is removed.
 
-use sessionlog::storage::Map;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+
+use sessionlog::storage::{Entries, Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{Append, Error, NewSession, Seq, Session, Store};
 
 use crate::fault::{ALL, at_every_operation};
@@ -40,7 +43,7 @@ fn listed(store: &Store) -> Vec<String> {
 }
 
 fn keys(medium: &Medium, map: Map) -> usize {
-    medium.storage().range(map, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).count()
+    medium.storage().range(map, Bound::Unbounded, Bound::Unbounded).count()
 }
 
 /// What is left of all sessions: nothing but the drained mark and the open count.
@@ -661,4 +664,107 @@ fn a_refused_deletion_took_nothing() {
     assert_eq!(all(&store, &name).len(), 6);
     store.delete(&id(&name)).unwrap();
     assert!(is_gone(store.session(&id(&name)), &name));
+}
+
+/// Storage that does something just before a scan of the blocks begins.
+#[derive(Debug)]
+struct Hooked {
+    inner: MemoryStorage,
+    hook: Arc<Hook>,
+}
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Hook(Mutex<Option<Deed>>);
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+impl Hook {
+    fn set(&self, deed: impl FnOnce() + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(deed));
+    }
+
+    fn pull(&self, map: Map) {
+        let deed = if map == Map::Events { self.0.lock().unwrap().take() } else { None };
+        if let Some(deed) = deed {
+            deed();
+        }
+    }
+}
+
+impl Storage for Hooked {
+    fn get(&self, map: Map, key: &[u8]) -> sessionlog::Result<Option<Vec<u8>>> {
+        self.inner.get(map, key)
+    }
+    fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        self.inner.range(map, from, to)
+    }
+    fn range_reverse(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        self.hook.pull(map);
+        self.inner.range_reverse(map, from, to)
+    }
+    fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> sessionlog::Result<()> {
+        self.inner.insert(map, key, value)
+    }
+    fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> sessionlog::Result<()> {
+        self.inner.apply(map, changes)
+    }
+    fn flush(&self) -> sessionlog::Result<()> {
+        self.inner.flush()
+    }
+    fn size_on_disk(&self) -> sessionlog::Result<u64> {
+        self.inner.size_on_disk()
+    }
+    fn close(&self) -> sessionlog::Result<()> {
+        self.inner.close()
+    }
+}
+
+/// What a deletion takes away under a reader's eyes is told as that, never as damage; a reader of a fork, whose block
+/// is cut under its eyes, reads on.
+#[test]
+fn a_removal_under_a_readers_eyes() {
+    let inner = MemoryStorage::new();
+    let hook = Arc::new(Hook::default());
+    let storage = Arc::new(Hooked { inner: inner.clone(), hook: Arc::clone(&hook) });
+    let store = quiet().open_on(storage, Arc::new(MemoryJournalFiles::new())).unwrap();
+    let session = create(&store, "a");
+    append(&session, &users(3_000));
+    let child = fork(&store, "a", 20, "b");
+    store.drain().unwrap();
+    let delete = |name: &'static str| {
+        let store = store.clone();
+        move || {
+            store.delete(&id(name)).unwrap();
+            store.drain().unwrap();
+        }
+    };
+    hook.set(delete("a"));
+    let (lines, error) = events::read_some(session.read_from(at(2_000)).unwrap());
+    assert!(lines.is_empty());
+    assert!(matches!(error, Some(Error::SessionNotFound { .. })), "{error:?}");
+    assert!(hook.0.lock().unwrap().is_none(), "the deletion came while the reader looked");
+
+    // The fork's reader stands in a block that is cut when a longer fork goes.
+    let long = create(&store, "p");
+    append(&long, &users(60));
+    let child_of_p = fork(&store, "p", 10, "c");
+    fork(&store, "p", 50, "d");
+    store.delete(&id("p")).unwrap();
+    store.drain().unwrap();
+    hook.set(delete("d"));
+    assert_eq!(read(child_of_p.read_from(Seq::ZERO)), events::lines(&users(10), 0));
+    assert!(hook.0.lock().unwrap().is_none());
+    assert_eq!(read(child.read_from(Seq::ZERO)), events::lines(&users(20), 0));
+    assert!(store.check().unwrap().is_clean());
+    for name in ["b", "c"] {
+        store.delete(&id(name)).unwrap();
+    }
+    store.drain().unwrap();
+    assert_eq!(inner.range(Map::Events, Bound::Unbounded, Bound::Unbounded).count(), 0);
 }

@@ -475,6 +475,29 @@ fn a_deletion_that_was_not_durable_took_nothing() {
     }
 }
 
+/// With little room on the disk a pass moves a part of the journal. One that ends before the deletion's frame takes the
+/// session for a living one: the deletion alone could be what a power cut loses.
+#[test]
+fn a_pass_before_the_deletion_keeps_everything() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    append(&create(&store, "a"), &users(20));
+    // Of the journal up to here a pass can be made; what comes then does not fit.
+    let other = create(&store, "other");
+    append(&other, &(0..20).map(|n| noise(n, 60_000)).collect::<Vec<_>>());
+    store.delete(&id("a")).unwrap();
+    medium.set_free_bytes((2 << 20) + 40_000);
+    let drained = store.drain();
+    assert!(matches!(drained, Err(Error::DiskFull { .. })), "{drained:?}");
+    assert!(keys(&medium, Map::Events) > 0, "the pass took the first commits");
+    assert!(is_gone(store.session(&id("a")), "a"));
+    assert_eq!(listed(&store), ["other"]);
+    medium.set_free_bytes(1 << 40);
+    store.delete(&id("other")).unwrap();
+    store.drain().unwrap();
+    assert!(is_empty(&medium));
+}
+
 /// 10,000 forks deep, deleted from either end or all at once: no recursion, and nothing left.
 #[test]
 fn ten_thousand_deep() {

@@ -498,6 +498,55 @@ fn a_pass_before_the_deletion_keeps_everything() {
     assert!(is_empty(&medium));
 }
 
+/// What was deleted need not be moved: a disk that is too full for that lets it go.
+#[test]
+fn a_full_disk_lets_go_of_what_was_deleted() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let said: Vec<Said> = (0..30).map(|n| noise(n, 60_000)).collect();
+    append(&create(&store, "a"), &said);
+    append(&create(&store, "b"), &users(3));
+    medium.set_free_bytes((2 << 20) + 50_000);
+    let drained = store.drain();
+    assert!(matches!(drained, Err(Error::DiskFull { .. })), "{drained:?}");
+    store.delete(&id("a")).unwrap();
+    store.drain().unwrap();
+    assert_eq!(store.info().unwrap().tail_bytes, 0);
+    assert_eq!(all(&store, "b"), events::lines(&users(3), 0));
+}
+
+/// A segment of the size that segments have grown to needs not fit: a deletion takes a small one.
+#[test]
+fn a_deletion_needs_a_small_segment_only() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let filler = create(&store, "filler");
+    create(&store, "a");
+    // Segments grow while nothing is drained.
+    for n in 0..60 {
+        filler.append(noise(n, 60_000).to_new()).unwrap();
+    }
+    let made = |step: &Step| if let Step::Create(_, bytes) = step { Some(*bytes) } else { None };
+    let largest = medium.take_log().iter().filter_map(made).max().unwrap();
+    assert!(largest > 1 << 20, "segments of {largest} bytes");
+    medium.set_free_bytes((1 << 20) + (300 << 10));
+    let mut n = 100;
+    while n < 1_000 && filler.append(noise(n, 200_000).to_new()).is_ok() {
+        n += 1;
+    }
+    medium.take_log();
+    medium.set_free_bytes((1 << 20) + (300 << 10));
+    while n < 1_000 && store.delete(&id("a")).is_ok() {
+        create(&store, "a");
+        filler.append(noise(n, 100_000).to_new()).ok();
+        n += 1;
+        if medium.take_log().iter().filter_map(made).any(|bytes| bytes == 256 << 10) {
+            return;
+        }
+    }
+    panic!("no small segment was made");
+}
+
 /// 10,000 forks deep, deleted from either end or all at once: no recursion, and nothing left.
 #[test]
 fn ten_thousand_deep() {

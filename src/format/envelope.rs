@@ -29,10 +29,11 @@ pub(crate) enum Kind {
     Drained = 21,
     Opened = 22,
     Tombstone = 23,
+    Checkpoint = 48,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -44,6 +45,7 @@ impl Kind {
         Self::Drained,
         Self::Opened,
         Self::Tombstone,
+        Self::Checkpoint,
     ];
 }
 

@@ -74,6 +74,11 @@ pub(crate) fn parse_event_key(bytes: &[u8]) -> Option<EventKey> {
     Some(EventKey { key: StorageKey(*key), seq: u64::from_be_bytes(*seq), part })
 }
 
+/// The key of a value of a session's checkpoint, in `derived`.
+pub(crate) fn checkpoint_key(key: StorageKey, part: u32) -> [u8; 20] {
+    concat([&key.0, &part.to_be_bytes()])
+}
+
 pub(crate) fn header_key(key: StorageKey) -> [u8; 17] {
     concat([&[HEADER], &key.0])
 }

@@ -39,6 +39,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// The next write number.
+    pub(crate) fn number(&mut self) -> WriteNumber {
+        self.context.next_write_number()
+    }
+
     pub(crate) fn new(open_count: u32, removals: Removals) -> Self {
         let mut numbers = WriteNumbers::new(open_count);
         // The first one is that of the open count itself.
@@ -294,7 +299,7 @@ impl<'a> Pass<'a> {
     }
 
     fn number(&mut self) -> WriteNumber {
-        self.writer.context.next_write_number()
+        self.writer.number()
     }
 }
 

@@ -4,6 +4,7 @@
 //! durable once the store has failed.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub(crate) struct SessionState {
     /// Its parent, once a read has followed it.
     pub(crate) parent: OnceLock<Arc<SessionState>>,
     tail: Mutex<Tail>,
+    checkpointed: AtomicU64,
     grown: Condvar,
 }
 
@@ -84,6 +86,7 @@ impl SessionState {
         Arc::new(Self {
             header,
             parent: OnceLock::new(),
+            checkpointed: AtomicU64::new(0),
             tail: Mutex::new(Tail {
                 created,
                 deleting: None,
@@ -130,6 +133,15 @@ impl SessionState {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many events the last checkpoint covers that was loaded or left; 0: none is known.
+    pub(crate) fn checkpointed(&self) -> u64 {
+        self.checkpointed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_checkpointed(&self, len: u64) {
+        self.checkpointed.fetch_max(len, Ordering::Relaxed);
     }
 
     /// Wakes followers, after the lock was given back.

@@ -547,6 +547,31 @@ fn a_deletion_needs_a_small_segment_only() {
     panic!("no small segment was made");
 }
 
+/// A deleted session's checkpoint goes, a fork's stays.
+#[test]
+fn checkpoints_go_with_their_session() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet().checkpoint_events(10)).unwrap();
+    let session = create(&store, "a");
+    append(&session, &users(100));
+    let child = fork(&store, "a", 50, "b");
+    append(&child, &users(100));
+    for name in ["a", "b"] {
+        store.session(&id(name)).unwrap().messages().unwrap();
+    }
+    store.drain().unwrap();
+    assert_eq!(keys(&medium, Map::Derived), 2, "the test is to have checkpoints");
+    store.delete(&id("a")).unwrap();
+    store.drain().unwrap();
+    assert_eq!(keys(&medium, Map::Derived), 1);
+    drop((session, child, store));
+    let store = medium.open(quiet().checkpoint_events(10)).unwrap();
+    assert_eq!(store.session(&id("b")).unwrap().messages().unwrap().len(), 150);
+    store.delete(&id("b")).unwrap();
+    store.drain().unwrap();
+    assert!(is_empty(&medium));
+}
+
 /// 10,000 forks deep, deleted from either end or all at once: no recursion, and nothing left.
 #[test]
 fn ten_thousand_deep() {

@@ -44,6 +44,15 @@ pub enum Error {
         /// The seq that the next event will be given.
         actual: Seq,
     },
+    /// A repair has ended the session, as events behind its end were missing. What it has is read as ever; to go on, fork
+    /// it at `at`.
+    #[error("session {session} was ended at {at} by a repair: fork it there to go on")]
+    Ended {
+        /// The session.
+        session: SessionId,
+        /// The number of its events: where to fork it.
+        at: Seq,
+    },
     /// A read was to start behind the session's end.
     #[error("cannot read session {session} from seq {from}: it has {len} events")]
     SeqBeyondEnd {
@@ -112,8 +121,11 @@ pub enum Error {
         /// The greatest number of bytes.
         max_bytes: usize,
     },
-    /// Stored bytes are damaged. Reads of other places go on working; [`Store::check`](crate::Store::check) lists all
-    /// damage it meets.
+    /// Stored bytes are damaged; nothing was changed. Reads of other places go on working.
+    ///
+    /// What to do: [`Scan`](crate::Scan) lists all that is wrong, [`Repair`](crate::Repair) plans and does what can be done.
+    /// Where the engine does not open its files ([`Corruption::Engine`]) or a part of the store is gone
+    /// ([`Corruption::Missing`] of the store): `sessionlog salvage OLD NEW` gets what is left.
     #[error("corrupt {place}: {corruption}")]
     Corrupt {
         /// Where.
@@ -143,6 +155,12 @@ pub enum Error {
     #[error("no store at {}", path.display())]
     NoStore {
         /// The folder that was named.
+        path: PathBuf,
+    },
+    /// What was to be made is there already; it is never overwritten.
+    #[error("{} exists already", path.display())]
+    OutputExists {
+        /// What is there.
         path: PathBuf,
     },
     /// The folder holds something else. It was left untouched.

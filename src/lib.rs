@@ -125,7 +125,10 @@ mod surface;
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
-pub use integrity::{CheckReport, Problem};
+pub use integrity::{
+    BackupReport, BadHash, Finding, FindingKind, Head, HistoryHash, Quarantine, QuarantinedItem, Remedy,
+    RemedyKind, Repair, RepairReport, Scan, ScanProgress, ScanReport, Severity,
+};
 pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use sessionlog::Error;
+use sessionlog::{Corruption, Error};
 
 /// Not found, refused input or state, conflict, I/O error.
 const REFUSED: u8 = 1;
@@ -12,6 +12,9 @@ const REFUSED: u8 = 1;
 const USAGE: u8 = 2;
 /// The store cannot be opened.
 const NO_STORE: u8 = 3;
+
+/// What the library says of a folder whose description is gone.
+const DESCRIPTION_LOST: &str = "it has a journal but no description";
 
 /// Why a command ends early.
 #[derive(Debug)]
@@ -49,6 +52,16 @@ impl Failure {
     /// A store that cannot be opened, whatever the reason.
     pub(crate) fn open(error: &Error) -> Self {
         Self::Told { code: NO_STORE, message: with_causes(error), hint: hint(error) }
+    }
+
+    /// A folder that is looked at without opening the store in it: what is about a session is not about the folder.
+    pub(crate) fn folder(error: &Error) -> Self {
+        match error {
+            Error::SessionNotFound { .. } => {
+                Self::Told { code: REFUSED, message: with_causes(error), hint: hint(error) }
+            }
+            _ => Self::open(error),
+        }
     }
 
     /// A file operation of the command line's own.
@@ -109,7 +122,7 @@ pub(crate) fn of_parser(report: &clap::Error) -> ExitCode {
 /// The exit code of an error in an open store.
 fn code(error: &Error) -> u8 {
     match error {
-        Error::BadSessionId { .. } => USAGE,
+        Error::BadSessionId { .. } | Error::OutputExists { .. } => USAGE,
         Error::NoStore { .. } | Error::NotAStore { .. } | Error::InUse { .. } => NO_STORE,
         _ => REFUSED,
     }
@@ -141,9 +154,14 @@ fn hint(error: &Error) -> Option<String> {
         Error::SeqBeyondEnd { len, .. } => return Some(format!("start at {len} or before it")),
         Error::ForkBeyondEnd { len, .. } => return Some(format!("fork at {len} or before it")),
         Error::BatchTooLarge { .. } => "nothing of this batch was stored: give --batch a smaller number",
+        Error::OutputExists { .. } => "nothing is overwritten: name a folder that does not exist",
         Error::InUse { .. } => "one process at a time: wait until the other one is done, or stop it",
         Error::NoStore { .. } => {
             "`sessionlog create` makes one here; --store DIR or SESSIONLOG_STORE name another place"
+        }
+        Error::Corrupt { corruption: Corruption::Engine { .. } | Corruption::Missing { .. }, .. }
+        | Error::NotAStore { reason: DESCRIPTION_LOST, .. } => {
+            "nothing was changed: `sessionlog salvage OLD NEW` gets what is left of a store that does not open"
         }
         Error::NotAStore { .. } => {
             "it was left as it is: name another folder with --store DIR or SESSIONLOG_STORE"
@@ -161,9 +179,10 @@ fn hint(error: &Error) -> Option<String> {
             "opening a store writes to its folder: make it writable, or copy the store to a place that is"
         }
         Error::Corrupt { .. } => {
-            "nothing was changed: make a copy of the store's folder before you do anything else; what is not damaged can \
-             be read"
+            "nothing was changed, and what is not damaged can be read: `sessionlog scan` tells all that is wrong, and \
+             `sessionlog repair --dry-run` what can be done"
         }
+        Error::Ended { session, at } => return Some(format!("sessionlog fork {session} --at {at}")),
         _ => return None,
     };
     Some(text.into())

@@ -4,6 +4,7 @@
 //! when the reader of a pipe goes away, which is no fault (see [`exit`]).
 
 mod append;
+mod backup;
 mod create;
 mod demo;
 mod exit;
@@ -15,10 +16,12 @@ mod messages;
 mod output;
 mod place;
 mod read;
+mod repair;
 mod replay;
 mod resolve;
 mod resume;
 mod rm;
+mod scan;
 mod show;
 mod stats;
 mod time;
@@ -58,6 +61,9 @@ enum Command {
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
+    Scan(scan::Args),
+    Repair(repair::Args),
+    Backup(backup::Args),
     Rm(rm::Args),
 }
 
@@ -71,8 +77,8 @@ Examples:
 
 Exit codes:
   0    fine, also when the reader of the output went away
-  1    not found, refused input or state, conflict, I/O error
-  2    wrong usage, bad session id
+  1    findings, not found, refused input or state, conflict, I/O error
+  2    wrong usage, bad session id, output exists
   3    the store cannot be opened: none here, in use, newer format, damaged, no permission
   130  stopped by Ctrl-C";
 
@@ -109,6 +115,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
+        Command::Scan(args) => scan::run(&place, &args, &mut out),
+        Command::Repair(args) => repair::run(&place, &args, &mut out),
+        Command::Backup(args) => backup::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
     }
 }

@@ -29,11 +29,13 @@ pub(crate) enum Kind {
     Drained = 21,
     Opened = 22,
     Tombstone = 23,
+    EndMark = 32,
+    Quarantine = 33,
     Checkpoint = 48,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -45,6 +47,8 @@ impl Kind {
         Self::Drained,
         Self::Opened,
         Self::Tombstone,
+        Self::EndMark,
+        Self::Quarantine,
         Self::Checkpoint,
     ];
 }

@@ -16,13 +16,15 @@
 //! | | `o` ++ updated (8, sign bit flipped) ++ storage key: order by last update |
 //! | | `t` ++ storage key: tombstone |
 //! | | `D`: drained through · `O`: open count |
+//! | `care` | `e` ++ storage key: end mark |
+//! | | `q` ++ storage key ++ seq (8) ++ digest (8) ++ part (4), from 0: quarantine |
 //! | `derived` | storage key (16) ++ part (4), from 0: checkpoint of the session's surface |
 //!
 //! # Envelope: every value of every map
 //! | offset | bytes | |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `FF 53 4C 76` |
-//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone; 48 checkpoint |
+//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone; 32 end mark, 33 quarantine; 48 checkpoint |
 //! | 5 | 1 | format version: 1 |
 //! | 6 | 1 | codec: low half the main section, high half the chunks section: 0 as it is, 1 zstd, 2 zstd with the main section as dictionary; 0 for all but blocks and heads |
 //! | 7 | 1 | 0 |
@@ -48,6 +50,9 @@
 //! | summary | bincode: length, updated, hash |
 //! | edge | child (16) · order: updated (8, sign bit flipped) |
 //! | drained through | bincode: commit number · open count: bincode: count |
+//! | end mark | bincode: the number of events that are left |
+//! | quarantine, part 0 | length (varint); bincode: origin (map 0 to 3 in the order sessions, events, care, derived; 4 journal), key or place there, reason, length; then the first bytes |
+//! | quarantine, later parts | the next bytes; the envelope's count is the part's number |
 //! | tombstone | bincode: how many first events living forks need, whether more may still be there |
 //! | checkpoint | running hash behind the events that it covers (32), values in all (4), the next bytes of the surface as JSON |
 //!
@@ -90,6 +95,7 @@
 
 mod block;
 mod bytes;
+mod care;
 mod checkpoint;
 mod convert;
 mod envelope;
@@ -109,6 +115,7 @@ mod tests;
 
 pub(crate) use self::{
     block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
+    care::*,
     checkpoint::{Checkpoint, CheckpointReader, MAX_CHECKPOINT_BYTES},
     frame::{
         Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame,

@@ -78,6 +78,7 @@ impl Used {
         }
         let Some(found) = read_session(key, storage)? else { return Ok(None) };
         let state = SessionState::stored(found.header, found.stored, found.is_deleted);
+        read_end(&state, storage)?;
         if found.is_deleted {
             // Its id may be another session's by now.
             self.add_key(&state);
@@ -106,6 +107,18 @@ impl Used {
         self.by_id.remove(&state.header.id);
         self.by_key.remove(&state.key());
     }
+}
+
+/// Reads whether a repair has ended the session.
+pub(crate) fn read_end(state: &SessionState, storage: &dyn Storage) -> Result<()> {
+    let key = state.key();
+    if let Some(value) = storage.get(Map::Care, &format::end_mark_key(key))? {
+        let place = || Place::new("end mark").session(&state.header.id);
+        let at = format::decode_end_mark(key, &value).map_err(|error| error.at(place()))?;
+        // Set once: a state is made once.
+        let _ = state.ended.set(at);
+    }
+    Ok(())
 }
 
 /// A session as storage has it.

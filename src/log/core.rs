@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) keeper: Keeper,
     pub(crate) observers: Observers,
+    /// Held while a backup copies blocks: nothing of them is removed meanwhile.
+    pub(crate) removals: Mutex<()>,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
     pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
     /// The folder with the reserve, where there is one.
@@ -61,6 +63,7 @@ impl Core {
             checkpoints: Checkpoints::default(),
             keeper: Keeper::default(),
             observers: Observers::default(),
+            removals: Mutex::default(),
             undrained: Mutex::default(),
             reserve: OnceLock::new(),
             durability: options.durability,

@@ -63,6 +63,11 @@ impl Drain {
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
     }
 
+    /// Keeps passes from beginning until what it gives is dropped: the records then are of one commit.
+    pub(crate) fn pause(&self) -> impl Drop + '_ {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The commit that the engine holds everything up to.
     pub(crate) fn through(&self) -> u64 {
         self.through.load(Ordering::Acquire)
@@ -178,6 +183,8 @@ impl Drain {
         let Some(writer) = writer.as_mut().filter(|writer| !writer.removals.is_empty()) else {
             return Ok(Removal::Done);
         };
+        // A backup that copies blocks lets removals go on when it is done.
+        let Ok(_held) = core.removals.try_lock() else { return Ok(Removal::Done) };
         let promise = match core.journal.promise(MARGIN_BYTES) {
             // Removals make room: they may have the reserve.
             Err(Fault::Full(_)) if core.release_reserve() => core.journal.promise(MARGIN_BYTES),

@@ -113,8 +113,8 @@ fn a_deleted_session_is_gone_for_every_call() {
             assert!(matches!(error, Some(Error::SessionNotFound { .. })), "{name}: {error:?}");
         }
         assert_eq!(listed(&store), ["b"]);
-        assert!(store.check().unwrap().is_clean(), "{:?}", store.check());
-        assert_eq!(store.check().unwrap().sessions, 1);
+        assert!(store.scan().unwrap().is_clean(), "{:?}", store.scan());
+        assert_eq!(store.scan().unwrap().sessions, 1);
         drop((store, session, follower));
         let store = medium.open(quiet()).unwrap();
         assert!(is_gone(store.session(&id("a")), "a"));
@@ -158,7 +158,7 @@ fn an_id_is_free_at_once() {
             assert_eq!(listed(&store), ["a"]);
             store.drain().unwrap();
             assert_eq!(keys(&medium, Map::Events), 1, "drained: {drained}");
-            assert!(store.check().unwrap().is_clean(), "{:?}", store.check());
+            assert!(store.scan().unwrap().is_clean(), "{:?}", store.scan());
         }
     }
 }
@@ -214,7 +214,7 @@ fn h23_delete_a_parent() {
                     assert_eq!(parent.map(|parent| parent.session), wanted, "{context}");
                 }
                 assert_eq!(listed(&store).len(), expected.len(), "{context}");
-                assert!(store.check().unwrap().is_clean(), "{context}: {:?}", store.check());
+                assert!(store.scan().unwrap().is_clean(), "{context}: {:?}", store.scan());
             }
             store.drain().unwrap();
             assert!(is_empty(&medium), "{context}: {:?}", medium.image().maps);
@@ -304,7 +304,7 @@ fn a_straddling_block_is_cut() {
             append(&fork(store, "c", prefix_len, &format!("e{round}")), &users(2));
             append(&fork(store, "c", prefix_len / 2, &format!("f{round}")), &users(2));
             store.drain().unwrap();
-            assert!(store.check().unwrap().is_clean(), "{prefix_len}: {:?}", store.check());
+            assert!(store.scan().unwrap().is_clean(), "{prefix_len}: {:?}", store.scan());
         };
         check(&store, 1);
         // The first value is the oldest session's; the number of its events stands in the envelope.
@@ -676,7 +676,7 @@ fn one_lock_decides_the_order() {
         assert!(first.is_ok() || results[2].is_ok(), "one of two deletions did it");
         store.drain().unwrap();
         assert_eq!(read(fork.read_from(Seq::ZERO)), events::lines(&users(3), 0));
-        assert!(store.check().unwrap().is_clean());
+        assert!(store.scan().unwrap().is_clean());
     });
 }
 
@@ -748,7 +748,7 @@ fn racing_calls_get_right_events_or_the_typed_error() {
             });
         }
     });
-    assert!(store.check().unwrap().is_clean(), "{:?}", store.check());
+    assert!(store.scan().unwrap().is_clean(), "{:?}", store.scan());
     for name in listed(&store) {
         store.delete(&id(&name)).unwrap();
     }

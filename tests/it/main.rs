@@ -8,6 +8,7 @@
 )]
 
 mod append;
+mod backup;
 mod cli;
 mod damage;
 mod delete;
@@ -21,7 +22,9 @@ mod lifecycle;
 mod model;
 mod read;
 mod recovery;
+mod repair;
 mod replay;
+mod scan;
 mod sessions;
 mod stats;
 mod storage;

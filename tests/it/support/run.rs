@@ -345,7 +345,7 @@ impl Run {
 
     /// Deletes everything there is: then nothing is left in the engine but its two counters.
     pub(crate) fn check_leaves_nothing(&mut self) {
-        let report = self.store().check().unwrap();
+        let report = self.store().scan().unwrap();
         assert!(report.is_clean(), "{}", self.context(&format!("{report:?}")));
         let names: Vec<String> = self.model.seen().keys().cloned().collect();
         for name in &names {

@@ -884,7 +884,7 @@ fn a_removal_under_a_readers_eyes() {
     assert_eq!(read(child_of_p.read_from(Seq::ZERO)), events::lines(&users(10), 0));
     assert!(hook.0.lock().unwrap().is_none());
     assert_eq!(read(child.read_from(Seq::ZERO)), events::lines(&users(20), 0));
-    assert!(store.check().unwrap().is_clean());
+    assert!(store.scan().unwrap().is_clean());
     for name in ["b", "c"] {
         store.delete(&id(name)).unwrap();
     }

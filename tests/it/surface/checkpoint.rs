@@ -109,7 +109,7 @@ fn a_checkpoint_is_where_a_fold_begins() {
     assert_eq!(first(&fork_of_fork.messages().unwrap()), MARKED);
     let before = session.fork(Seq::new(8)).unwrap();
     assert_eq!(first(&before.messages().unwrap()), PLAIN, "a parent's beyond the prefix");
-    assert!(store.check().unwrap().is_clean());
+    assert!(store.scan().unwrap().is_clean());
 }
 
 /// Goal: a checkpoint of another history, of another version or with a piece that is missing, damaged or another
@@ -127,7 +127,7 @@ fn a_checkpoint_is_never_an_authority() {
         damage(&medium);
         let (store, session) = open(&medium);
         assert!(session.messages().unwrap() == expected(&session), "{what}");
-        assert!(store.check().unwrap().is_clean(), "{what}");
+        assert!(store.scan().unwrap().is_clean(), "{what}");
     };
     let last = derived(&many()).len() - 1;
     is_refused("another history's hash", &|medium| {
@@ -288,7 +288,7 @@ fn at_every_operation_messages_stay_right() {
                     session.append(message(7)).unwrap();
                     assert!(session.messages().unwrap() == expected(&session));
                 }
-                assert!(store.check().unwrap().is_clean());
+                assert!(store.scan().unwrap().is_clean());
             }
             assert!(operation > 20, "the script did {operation} operations");
         }
@@ -337,6 +337,6 @@ proptest! {
             }
         }
         prop_assert_eq!(session.messages().unwrap(), expected(&session));
-        prop_assert!(store.check().unwrap().is_clean());
+        prop_assert!(store.scan().unwrap().is_clean());
     }
 }

@@ -12,6 +12,10 @@ use crate::format::{
 use crate::id::{SessionId, StorageKey};
 use crate::storage::{Entries, Map, Storage};
 
+/// The prefixes of records that are checked by their envelope alone: labels, and imports that are not published.
+pub(super) const LABELS_PREFIX: &[u8] = b"l";
+pub(super) const HIDDEN_PREFIX: &[u8] = b"m";
+
 /// All entries of a map whose keys begin with `prefix`, behind `after` if that is given.
 pub(super) fn entries(storage: &dyn Storage, map: Map, prefix: &[u8]) -> Entries {
     let behind: Vec<u8> = prefix.iter().map(|byte| byte.saturating_add(1)).collect();
@@ -69,6 +73,12 @@ impl View<'_> {
         let value = self.storage.get(Map::Sessions, &format::tombstone_key(key))?;
         let broken = Tombstone { kept: format::MAX_NUMBER, pending: true };
         Ok(value.map(|value| format::decode_tombstone(key, &value).unwrap_or(broken)))
+    }
+
+    /// Whether an import of this session has begun and was not published: it has no header yet.
+    pub(super) fn is_hidden(&self, key: StorageKey) -> Result<bool> {
+        let at = [HIDDEN_PREFIX, &key.0].concat();
+        Ok(self.storage.get(Map::Sessions, &at)?.is_some())
     }
 
     /// The session that an id leads to.

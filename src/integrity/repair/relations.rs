@@ -43,7 +43,10 @@ impl Mending<'_> {
             self.work.say(RemedyKind::Rebuilt, Some(&id), None, "the edge from its parent");
             self.work.change(Map::Sessions, &[(at.to_vec(), Some(value))])?;
         }
-        let Some(parent_header) = self.view().new_header(parent)? else { return self.stand_in(parent) };
+        let Some(parent_header) = self.view().new_header(parent)? else {
+            // Who shares nothing needs none: it was deleted.
+            return if prefix_len == 0 { Ok(()) } else { self.stand_in(parent) };
+        };
         let len = self.view().len(&parent_header)?.unwrap_or_default();
         let cut = self.view().deleted(parent)?.is_some_and(|tombstone| tombstone.kept <= len);
         if prefix_len > len && !cut && self.view().ended(parent)? != Some(len) {

@@ -18,14 +18,16 @@ impl Scanner<'_> {
         let Some(new) = self.new_header(key)? else { return Ok(()) };
         let mut chain = vec![new];
         let mut circle = false;
-        while let Some((parent, _)) = chain.last().and_then(|new| new.parent) {
+        while let Some((parent, _)) =
+            chain.last().and_then(|new| new.parent.filter(|(_, shared)| *shared > 0))
+        {
             circle = chain.iter().any(|new| new.key == parent);
             match self.new_header(parent)?.filter(|_| !circle) {
                 Some(new) => chain.push(new),
                 None => break,
             }
         }
-        let rooted = chain.last().is_some_and(|new| new.parent.is_none());
+        let rooted = chain.last().is_some_and(|new| new.prefix_len() == 0);
         let mut hash = Some(Hash::START).filter(|_| rooted && !circle);
         let mut probed = hash.filter(|_| matches!(expect, Some((0, _))));
         let whole = self.report.heads.first().map_or(0, |head| head.length);

@@ -1,12 +1,14 @@
 //! The scan: each kind of damage is provoked and named rightly, and clean means that every read works.
 
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sessionlog::storage::{JournalFiles, Map, Storage};
+use sessionlog::storage::{Entries, JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{
     Error, FindingKind, HistoryHash, NewEvent, NewSession, Scan, ScanReport, Seq, Session, SessionId,
-    Severity, Store, StoreOptions,
+    Severity, Store, StoreOptions, Timestamp,
 };
 
 use crate::support::bytes::{Bytes, errors, forged, frames, kinds, noise, reseal};
@@ -655,4 +657,77 @@ fn a_fork_of_nothing_misses_no_parent() {
     let report =
         Scan::new().session(id("b")).expect(2, noted).on(&bytes.storage, &bytes.files, [0; 16]).unwrap();
     assert_eq!(report.findings, []);
+}
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A storage that does something once, just before a record of the order by last update is looked up.
+#[derive(Clone, Default)]
+struct Meddling {
+    storage: MemoryStorage,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl std::fmt::Debug for Meddling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.storage.fmt(f)
+    }
+}
+
+impl Storage for Meddling {
+    fn get(&self, map: Map, key: &[u8]) -> sessionlog::Result<Option<Vec<u8>>> {
+        if key.starts_with(b"o") {
+            let hook = self.hook.lock().unwrap().take();
+            hook.into_iter().for_each(|hook| hook());
+        }
+        self.storage.get(map, key)
+    }
+
+    fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        self.storage.range(map, from, to)
+    }
+
+    fn range_reverse(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        self.storage.range_reverse(map, from, to)
+    }
+
+    fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> sessionlog::Result<()> {
+        self.storage.insert(map, key, value)
+    }
+
+    fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> sessionlog::Result<()> {
+        self.storage.apply(map, changes)
+    }
+
+    fn flush(&self) -> sessionlog::Result<()> {
+        self.storage.flush()
+    }
+
+    fn size_on_disk(&self) -> sessionlog::Result<u64> {
+        self.storage.size_on_disk()
+    }
+
+    fn close(&self) -> sessionlog::Result<()> {
+        self.storage.close()
+    }
+}
+
+/// A drain between the look at a summary and that at the order by last update moves the session there: it is looked at
+/// again, and nothing is found.
+#[test]
+fn a_session_that_is_drained_meanwhile_is_looked_at_again() {
+    let meddling = Meddling::default();
+    let options = StoreOptions::new().drain_age(Duration::from_secs(3_600));
+    let store = options.open_on(Arc::new(meddling.clone()), Arc::new(MemoryJournalFiles::new())).unwrap();
+    let session = store.create(NewSession::with_id(id("a"))).unwrap();
+    let at = |millis| NewEvent::user_message("x").timestamp(Timestamp::from_millis(millis).unwrap());
+    session.append(at(1)).unwrap();
+    store.drain().unwrap();
+    let drains = store.clone();
+    *meddling.hook.lock().unwrap() = Some(Box::new(move || {
+        session.append(at(2)).unwrap();
+        drains.drain().unwrap();
+    }));
+    assert_eq!(store.scan().unwrap().findings, []);
+    assert!(meddling.hook.lock().unwrap().is_none(), "it was drained in between");
 }

@@ -107,7 +107,21 @@ pub enum Error {
     /// A header's free metadata is larger than a header may be.
     #[error("metadata of {bytes} bytes exceeds {max_bytes}")]
     MetaTooLarge {
-        /// Bytes of all names and values.
+        /// Bytes of all names and values, and 8 more for each.
+        bytes: usize,
+        /// The greatest number of bytes.
+        max_bytes: usize,
+    },
+    /// A label's name is empty, or holds `=` or a control character.
+    #[error("bad label name {name:?}: it is empty, or holds `=` or a control character")]
+    BadLabel {
+        /// The name.
+        name: String,
+    },
+    /// A session's title and labels would be larger than a record may be.
+    #[error("title and labels of {bytes} bytes exceed {max_bytes}")]
+    LabelsTooLarge {
+        /// Bytes of the title and of all names and values, and 8 more for each label.
         bytes: usize,
         /// The greatest number of bytes.
         max_bytes: usize,

@@ -111,11 +111,13 @@ mod event;
 mod format;
 mod id;
 mod integrity;
+mod labels;
 mod list;
 mod log;
 mod options;
 mod recovery;
 mod replay;
+mod running_hash;
 mod session;
 mod stats;
 pub mod storage;
@@ -126,6 +128,7 @@ pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Resul
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{CheckReport, Problem};
+pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
 pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;
@@ -137,7 +140,8 @@ pub use recovery::{
     Inspection, OpenCall, OpenStep, OpenTurn, Resumed, TOOL_OUTCOME_UNKNOWN, unfinished_text,
 };
 pub use replay::{Pace, Replay, StopReplay};
-pub use session::{Parent, Session, SessionHeader, SessionInfo};
+pub use running_hash::{BadRunningHash, RunningHash};
+pub use session::{HiddenSession, Parent, Session, SessionHeader, SessionInfo};
 pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};
 pub use surface::{

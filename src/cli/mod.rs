@@ -9,6 +9,7 @@ mod demo;
 mod exit;
 mod fork;
 mod inspect;
+mod label;
 mod lines;
 mod ls;
 mod messages;
@@ -51,6 +52,7 @@ enum Command {
     Read(read::Args),
     Messages(messages::Args),
     Fork(fork::Args),
+    Label(label::Args),
     Ls(ls::Args),
     Show(show::Args),
     Stats(stats::Args),
@@ -101,6 +103,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Read(args) => read::run(&place, &args, &mut out),
         Command::Messages(args) => messages::run(&place, &args, &mut out),
         Command::Fork(args) => fork::run(&place, args, &mut out),
+        Command::Label(args) => label::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
         Command::Stats(args) => stats::run(&place, &args, &mut out),

@@ -26,7 +26,7 @@ Examples:
   sessionlog show
   sessionlog show ID --json | jq .length")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: Option<SessionId>,
 
     /// One JSON object, with times in milliseconds and sizes in bytes
@@ -66,6 +66,8 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
             ("updated", rfc3339(info.updated_at)),
             ("parent", parent),
             ("meta", meta(&info.header.meta)),
+            ("title", info.labels.title.as_deref().map_or_else(|| "-".into(), printable)),
+            ("labels", meta(&info.labels.labels)),
         ];
         entries.extend(figures.iter().flat_map(stats::audit));
         output::line(out, &output::list(&entries))?;

@@ -7,6 +7,8 @@ const ID: u8 = b'i';
 const SUMMARY: u8 = b's';
 const EDGE: u8 = b'f';
 const ORDER: u8 = b'o';
+const LABELS: u8 = b'l';
+const HIDDEN: u8 = b'm';
 
 /// The record of how far the journal is drained, in `sessions`.
 pub(crate) const DRAINED_KEY: &[u8] = b"D";
@@ -18,6 +20,8 @@ pub(crate) const HEADER_PREFIX: &[u8] = &[HEADER];
 pub(crate) const ID_PREFIX: &[u8] = &[ID];
 pub(crate) const EDGE_PREFIX: &[u8] = &[EDGE];
 pub(crate) const ORDER_PREFIX: &[u8] = &[ORDER];
+pub(crate) const LABELS_PREFIX: &[u8] = &[LABELS];
+pub(crate) const HIDDEN_PREFIX: &[u8] = &[HIDDEN];
 
 /// A key of `events`, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,16 @@ pub(crate) fn header_key(key: StorageKey) -> [u8; 17] {
 
 pub(crate) fn summary_key(key: StorageKey) -> [u8; 17] {
     concat([&[SUMMARY], &key.0])
+}
+
+/// The key of a session's title and labels.
+pub(crate) fn labels_key(key: StorageKey) -> [u8; 17] {
+    concat([&[LABELS], &key.0])
+}
+
+/// The key of the header of a session that is not published yet.
+pub(crate) fn hidden_key(key: StorageKey) -> [u8; 17] {
+    concat([&[HIDDEN], &key.0])
 }
 
 /// Takes a key made of a tag and a storage key apart: header, labels, summary, tombstone.
@@ -219,5 +233,7 @@ mod tests {
         let id = SessionId::new("../ünïcode").unwrap();
         assert_eq!(parse_id_key(&id_key(&id)), Some(id));
         assert_eq!(parse_tagged_key(HEADER_PREFIX, &header_key(KEY)), Some(KEY));
+        assert_eq!(parse_tagged_key(LABELS_PREFIX, &labels_key(KEY)), Some(KEY));
+        assert_eq!(parse_tagged_key(HIDDEN_PREFIX, &hidden_key(KEY)), Some(KEY));
     }
 }

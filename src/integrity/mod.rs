@@ -69,7 +69,7 @@ impl CheckReport {
             }
         }
         for state in undrained {
-            let is_new = state.lock().created.is_some_and(|created| created > 0);
+            let is_new = state.lock().visible_since().is_some_and(|since| since > 0);
             if is_new && core.storage.get(Map::Sessions, &format::header_key(state.key()))?.is_none() {
                 report.sessions += 1;
                 report.read(handle, &state)?;

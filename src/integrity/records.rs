@@ -57,7 +57,14 @@ fn listed(core: &Core, key: StorageKey) -> Result<()> {
 
 /// Checks ids, edges and the order by last update from their side.
 pub(super) fn check(core: &Core, report: &mut CheckReport) -> Result<()> {
-    for prefix in [format::ID_PREFIX, format::EDGE_PREFIX, format::ORDER_PREFIX] {
+    let prefixes = [
+        format::ID_PREFIX,
+        format::EDGE_PREFIX,
+        format::ORDER_PREFIX,
+        format::LABELS_PREFIX,
+        format::HIDDEN_PREFIX,
+    ];
+    for prefix in prefixes {
         for entry in all(core, prefix) {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -86,6 +93,16 @@ fn record(core: &Core, prefix: &[u8], key: &[u8], value: &[u8]) -> Result<()> {
         let edge = format::parse_edge_key(key).ok_or_else(|| strange("fork edge"))?;
         format::check_edge(&edge, value).map_err(|error| error.at(place("fork edge")))?;
         return needs_header(core, edge.child, place("fork edge"));
+    }
+    if prefix == format::LABELS_PREFIX {
+        let session = format::parse_tagged_key(prefix, key).ok_or_else(|| strange("labels"))?;
+        format::decode_labels(session, value).map_err(|error| error.at(place("labels")))?;
+        return needs_header(core, session, place("labels"));
+    }
+    if prefix == format::HIDDEN_PREFIX {
+        let session = format::parse_tagged_key(prefix, key).ok_or_else(|| strange("hidden session"))?;
+        format::decode_hidden(session, value).map_err(|error| error.at(place("hidden session")))?;
+        return Ok(());
     }
     let order = format::parse_order_key(key).ok_or_else(|| strange("order record"))?;
     format::check_order(&order, value).map_err(|error| error.at(place("order record")))?;

@@ -7,6 +7,7 @@ use super::tail::{SessionState, Stored};
 use crate::error::{Error, Place, Result};
 use crate::format;
 use crate::id::{SessionId, StorageKey};
+use crate::labels::Labels;
 use crate::storage::{Map, Storage};
 
 #[derive(Debug, Default)]
@@ -69,26 +70,48 @@ impl Used {
         if let Some(state) = self.by_key.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(state));
         }
-        let Some((header, stored)) = read_session(key, storage)? else { return Ok(None) };
-        let state = SessionState::stored(header, stored);
-        self.add(&state);
+        let state = if let Some((header, stored)) = read_session(key, storage)? {
+            let state = SessionState::stored(header, stored);
+            state.lock().labels.now = read_labels(&state, storage)?;
+            self.add(&state);
+            state
+        } else if let Some((header, stored)) = read_hidden(key, storage)? {
+            let state = SessionState::stored_hidden(header, stored);
+            self.add_hidden(&state);
+            state
+        } else {
+            return Ok(None);
+        };
         Ok(Some(state))
     }
 
     pub(crate) fn add(&mut self, state: &Arc<SessionState>) {
+        self.add_hidden(state);
+        self.by_id.insert(state.header.id.clone(), Arc::downgrade(state));
+    }
+
+    /// Adds a session that is found by its key only.
+    pub(crate) fn add_hidden(&mut self, state: &Arc<SessionState>) {
         if self.by_key.len() >= self.sweep_at.max(1_024) {
             self.by_key.retain(|_, state| state.strong_count() > 0);
             self.by_id.retain(|_, state| state.strong_count() > 0);
             self.sweep_at = self.by_key.len() * 2;
         }
-        self.by_id.insert(state.header.id.clone(), Arc::downgrade(state));
         self.by_key.insert(state.key(), Arc::downgrade(state));
     }
 
     /// Forgets a session whose creation was refused.
     pub(crate) fn remove(&mut self, state: &SessionState) {
-        self.by_id.remove(&state.header.id);
+        self.remove_id(state);
         self.by_key.remove(&state.key());
+    }
+
+    /// Forgets that a session has its id; another one may have it.
+    pub(crate) fn remove_id(&mut self, state: &SessionState) {
+        let found = self.by_id.get(&state.header.id).and_then(Weak::upgrade);
+        if found.is_some_and(|found| found.key() == state.key()) {
+            self.by_id.remove(&state.header.id);
+        }
     }
 }
 
@@ -99,20 +122,37 @@ pub(crate) fn read_session(
 ) -> Result<Option<(format::NewHeader, Stored)>> {
     let Some(value) = storage.get(Map::Sessions, &format::header_key(key))? else { return Ok(None) };
     let header = format::decode_header(key, &value).map_err(|e| e.at(Place::new("header").session(key)))?;
-    let stored = match storage.get(Map::Sessions, &format::summary_key(key))? {
-        Some(value) => {
-            let place = || Place::new("summary").session(&header.id);
-            let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
-            Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) }
-        }
-        None => {
-            return Err(Error::Corrupt {
-                place: Place::new("summary").session(&header.id),
-                corruption: crate::error::Corruption::Missing { what: "the summary" },
-            });
-        }
-    };
+    let stored = read_summary(&header.id, key, storage)?;
     Ok(Some((header.into_new(), stored)))
+}
+
+/// Reads the header and summary of a hidden session.
+fn read_hidden(key: StorageKey, storage: &dyn Storage) -> Result<Option<(format::NewHeader, Stored)>> {
+    let Some(value) = storage.get(Map::Sessions, &format::hidden_key(key))? else { return Ok(None) };
+    let place = || Place::new("hidden session").session(key);
+    let header = format::decode_hidden(key, &value).map_err(|e| e.at(place()))?;
+    let stored = read_summary(&header.id, key, storage)?;
+    Ok(Some((header.into_new(), stored)))
+}
+
+fn read_summary(id: &SessionId, key: StorageKey, storage: &dyn Storage) -> Result<Stored> {
+    let place = || Place::new("summary").session(id);
+    let Some(value) = storage.get(Map::Sessions, &format::summary_key(key))? else {
+        let corruption = crate::error::Corruption::Missing { what: "the summary" };
+        return Err(Error::Corrupt { place: place(), corruption });
+    };
+    let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
+    Ok(Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) })
+}
+
+/// Reads a session's labels; most have none.
+fn read_labels(state: &SessionState, storage: &dyn Storage) -> Result<Arc<Labels>> {
+    let key = state.key();
+    let Some(value) = storage.get(Map::Sessions, &format::labels_key(key))? else {
+        return Ok(Arc::default());
+    };
+    let place = || Place::new("labels").session(&state.header.id);
+    Ok(Arc::new(format::decode_labels(key, &value).map_err(|e| e.at(place()))?))
 }
 
 fn missing_header(id: &SessionId) -> Error {

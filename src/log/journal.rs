@@ -203,6 +203,13 @@ impl Journal {
                     Some(_) => Action::Fork(session.header.clone()),
                 }),
                 Work::Seal => frame.add(&Action::Seal),
+                Work::Begin { session } => frame.add(&Action::Begin(session.header.clone())),
+                Work::Publish { session, labels } => {
+                    frame.add(&Action::Publish { key: session.key(), labels: labels.as_ref().clone() });
+                }
+                Work::Label { session, labels } => {
+                    frame.add(&Action::Label { key: session.key(), labels: labels.as_ref().clone() });
+                }
             }
         }
         frame.finish();

@@ -14,6 +14,7 @@ use crate::format::{
     WriteNumbers,
 };
 use crate::id::StorageKey;
+use crate::labels::Labels;
 use crate::storage::{Map, Storage};
 
 /// Values inserted between two flushes: the engine then writes its pages about once.
@@ -71,6 +72,10 @@ struct Job<'a> {
     before: Stored,
     /// The commit of its creation, when its header is not stored yet.
     created: Option<u64>,
+    /// Whether it was hidden, and whether the pass shows it.
+    hidden: Option<Visible>,
+    /// Its labels, when storage has others.
+    labels: Option<Arc<Labels>>,
     after: Option<Summary>,
     prefix_hash: Hash,
 }
@@ -128,7 +133,8 @@ impl<'a> Pass<'a> {
         let key = job.session.key();
         if job.created.is_some() {
             job.prefix_hash = self.history.prefix_hash(job.session)?;
-            self.history.note(job.session, job.before.len, job.prefix_hash);
+            let prefix_len = job.session.header.prefix_len();
+            self.history.note(job.session, prefix_len, job.prefix_hash);
         }
         let mut hash = job.before.hash.unwrap_or(job.prefix_hash);
         let mut updated = job.before.updated;
@@ -227,6 +233,21 @@ impl<'a> Pass<'a> {
     fn job_records(&mut self, job: &Job<'_>, after: Summary, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
         let new = &job.session.header;
         let key = new.key;
+        let summary = format::encode_summary(key, &after, self.number());
+        changes.push((format::summary_key(key).to_vec(), Some(summary)));
+        if job.hidden == Some(Visible(false)) {
+            let header = SessionHeader::new(new.clone(), job.prefix_hash);
+            let value = format::encode_hidden(&header, self.number());
+            changes.push((format::hidden_key(key).to_vec(), Some(value)));
+            return;
+        }
+        if job.hidden.is_some() {
+            changes.push((format::hidden_key(key).to_vec(), None));
+        }
+        if let Some(labels) = &job.labels {
+            let value = (!labels.is_empty()).then(|| format::encode_labels(key, labels, self.number()));
+            changes.push((format::labels_key(key).to_vec(), value));
+        }
         if job.created.is_some() {
             let header = SessionHeader::new(new.clone(), job.prefix_hash);
             changes.push((
@@ -245,8 +266,6 @@ impl<'a> Pass<'a> {
             let order = format::encode_order(after.updated, key, self.number());
             changes.push((format::order_key(after.updated, key).to_vec(), Some(order)));
         }
-        let summary = format::encode_summary(key, &after, self.number());
-        changes.push((format::summary_key(key).to_vec(), Some(summary)));
     }
 
     fn number(&mut self) -> WriteNumber {
@@ -264,11 +283,17 @@ impl<'a> Job<'a> {
             runs: tail.runs.iter().take(count).cloned().collect(),
             before: tail.stored,
             created,
+            hidden: tail.hidden.map(|_| Visible(tail.visible_since().is_some_and(|since| since <= through))),
+            labels: tail.labels.changed.map(|_| Arc::clone(&tail.labels.now)),
             after: None,
             prefix_hash: Hash::START,
         }
     }
 }
+
+/// Whether a session that was hidden is one like any other after a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Visible(bool);
 
 /// A change of the map of blocks.
 enum Write {

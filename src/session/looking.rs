@@ -3,15 +3,45 @@
 use std::ops::Range;
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::NewEvent;
 use crate::id::Seq;
+use crate::log::history::hash_before;
 use crate::options::{Append, MAX_BATCH_EVENTS};
 use crate::recovery::{Inspection, Lookback, Resumed};
 use crate::replay::{Pace, Replay};
+use crate::running_hash::RunningHash;
 use crate::stats::{Statistics, Tally};
 
 impl Session {
+    /// Returns the running hash behind the first `at` events: equal for two sessions when those events are equal,
+    /// wherever they are stored.
+    ///
+    /// # Cost
+    /// For drained events the decoding of one block at most; what is not drained yet is read.
+    /// # Errors
+    /// [`Error::SeqBeyondEnd`](crate::Error::SeqBeyondEnd). As reading: see [`Events`](crate::Events).
+    /// # Examples
+    /// See [`RunningHash`].
+    pub fn running_hash(&self, at: Seq) -> Result<RunningHash> {
+        let len = self.len();
+        if at.get() > len {
+            return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: at, len });
+        }
+        let (from, hash) = hash_before(self.core(), self.state(), at.get())?;
+        let mut hash = RunningHash::from(hash);
+        for event in self.read_range(Seq::new(from)..at)? {
+            hash = hash.next(&event?);
+        }
+        Ok(hash)
+    }
+
+    /// Returns the name under which the session's values are stored: a UUID of its own for each session that was ever
+    /// created. Exports of whole stores name their files by it.
+    pub fn storage_key(&self) -> String {
+        self.state().key().to_string()
+    }
+
     /// Tells what the last turn left open, and which events [`resume`](Self::resume) would append. Writes nothing.
     ///
     /// # Cost

@@ -3,6 +3,7 @@
 
 mod append;
 mod bad_input;
+mod labels;
 mod looking;
 mod looking_back;
 mod messages;

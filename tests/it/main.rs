@@ -16,6 +16,7 @@ mod follow;
 mod fork;
 mod fuzz_finds;
 mod journal;
+mod labels;
 mod lifecycle;
 mod model;
 mod read;

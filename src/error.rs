@@ -126,6 +126,14 @@ pub enum Error {
         /// The greatest number of bytes.
         max_bytes: usize,
     },
+    /// A file cannot be imported; see [`Fault`](crate::transfer::Fault). Nothing of it was stored.
+    #[error("{}", Faults(faults, *total))]
+    Import {
+        /// What is wrong with it: the first 1,000 faults.
+        faults: Vec<crate::transfer::Fault>,
+        /// How many there are.
+        total: u64,
+    },
     /// Stored bytes are damaged. Reads of other places go on working; [`Store::check`](crate::Store::check) lists all
     /// damage it meets.
     #[error("corrupt {place}: {corruption}")]
@@ -472,6 +480,18 @@ pub enum EventFault {
         /// Why.
         reason: &'static str,
     },
+}
+
+struct Faults<'a>(&'a [crate::transfer::Fault], u64);
+
+impl fmt::Display for Faults<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            ([only], _) => only.fmt(f),
+            ([first, ..], total) => write!(f, "{total} faults, the first in {first}"),
+            ([], total) => write!(f, "{total} faults"),
+        }
+    }
 }
 
 struct Holder(Option<u32>);

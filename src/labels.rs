@@ -27,11 +27,11 @@ impl Labels {
         self.title.is_none() && self.labels.is_empty()
     }
 
-    /// The same, changed.
+    /// Returns the same, changed.
     ///
     /// # Errors
     /// As [`Session::label`](crate::Session::label).
-    pub(crate) fn changed(&self, change: &LabelChange) -> Result<Self> {
+    pub fn changed(&self, change: &LabelChange) -> Result<Self> {
         let mut labels = self.clone();
         if let Some(title) = &change.title {
             labels.title = Some(title.clone()).filter(|title| !title.is_empty());

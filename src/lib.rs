@@ -123,9 +123,10 @@ mod stats;
 pub mod storage;
 mod store;
 mod surface;
+pub mod transfer;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
-pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
+pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{CheckReport, Problem};
 pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};

@@ -280,8 +280,11 @@ impl NewSession {
         self
     }
 
-    /// Checks that its header fits in one value of the engine.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks that its header fits in one value of the engine. Creating it does this too.
+    ///
+    /// # Errors
+    /// [`Error::MetaTooLarge`].
+    pub fn check(&self) -> Result<()> {
         let bytes = self.meta.iter().map(|(name, value)| name.len() + value.len() + EACH_META_BYTES).sum();
         if bytes > MAX_META_BYTES {
             return Err(Error::MetaTooLarge { bytes, max_bytes: MAX_META_BYTES });

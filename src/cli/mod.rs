@@ -7,7 +7,9 @@ mod append;
 mod create;
 mod demo;
 mod exit;
+mod export;
 mod fork;
+mod import;
 mod inspect;
 mod label;
 mod lines;
@@ -53,6 +55,8 @@ enum Command {
     Messages(messages::Args),
     Fork(fork::Args),
     Label(label::Args),
+    Export(export::Args),
+    Import(import::Args),
     Ls(ls::Args),
     Show(show::Args),
     Stats(stats::Args),
@@ -103,6 +107,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Read(args) => read::run(&place, &args, &mut out),
         Command::Messages(args) => messages::run(&place, &args, &mut out),
         Command::Fork(args) => fork::run(&place, args, &mut out),
+        Command::Export(args) => export::run(&place, &args, &mut out),
+        Command::Import(args) => import::run(&place, &args, io::stdin().lock(), &mut out),
         Command::Label(args) => label::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),

@@ -27,3 +27,4 @@ mod stats;
 mod storage;
 mod support;
 mod surface;
+mod transfer;

@@ -51,6 +51,11 @@ impl Failure {
         Self::Told { code: NO_STORE, message: with_causes(error), hint: hint(error) }
     }
 
+    /// An error in an open store.
+    pub(crate) fn of(error: &Error) -> Self {
+        Self::Told { code: code(error), message: with_causes(error), hint: hint(error) }
+    }
+
     /// A file operation of the command line's own.
     pub(crate) fn io(what: &str, error: &io::Error) -> Self {
         Self::refused(format!("{what}: {error}"))
@@ -97,7 +102,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Told { code: code(&error), message: with_causes(&error), hint: hint(&error) }
+        Self::of(&error)
     }
 }
 

@@ -156,24 +156,34 @@ impl<W: Write> Told<'_, W> {
             }
             Err(error) => {
                 self.refused += 1;
-                let mut text = String::new();
-                match error {
-                    Error::Import { faults, total } => {
-                        for fault in faults {
-                            text.push_str(&format!("{path}: {fault}\n"));
-                        }
-                        text.push_str(&more(faults.len(), *total));
-                        text.push_str(&format!("{path}: nothing was stored\n"));
-                    }
-                    Error::Io { path, source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                        let there = format!("{} is there already", path.display());
-                        self.failure = self.failure.take().or(Some(Failure::usage(there)));
-                    }
-                    error => text.push_str(&format!("{path}: {}\n", super::exit::with_causes(error))),
-                }
+                let text = self.refusal(&path.to_string(), error);
                 let _ = io::stderr().write_all(printable_lines(&text).as_bytes());
             }
         }
+    }
+
+    /// What is told of a file that was not taken. Where a failure says it all, that is kept instead.
+    fn refusal(&mut self, path: &str, error: &Error) -> String {
+        match error {
+            Error::Import { faults, total } => {
+                let mut text = String::new();
+                for fault in faults {
+                    text.push_str(&format!("{path}: {fault}\n"));
+                }
+                text.push_str(&more(faults.len(), *total));
+                text.push_str(&format!("{path}: nothing was stored\n"));
+                return text;
+            }
+            Error::Io { path, source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                let there = Failure::usage(format!("{} is there already", path.display()));
+                self.failure = self.failure.take().or(Some(there.hint("name a place where nothing is")));
+            }
+            error if self.args.files.len() == 1 && self.failure.is_none() => {
+                self.failure = Some(Failure::of(error).at(path));
+            }
+            error => return format!("{path}: {}\n", super::exit::with_causes(error)),
+        }
+        String::new()
     }
 
     fn summary(&self, report: &ImportReport) -> String {

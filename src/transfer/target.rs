@@ -100,7 +100,7 @@ impl Target {
                 Some(store.fork_hidden(parent.id(), Seq::new(prefix_len), header.new_session(&id, false))?)
             }
         };
-        Ok(Ok((Writing::new(hidden, 0), hash)))
+        Ok(Ok((Writing::target(hidden, 0), hash)))
     }
 
     /// A session that shares nothing.
@@ -109,7 +109,7 @@ impl Target {
             true => None,
             false => Some(store.create_hidden(header.new_session(id, true))?),
         };
-        Ok(Writing::new(hidden, 0))
+        Ok(Writing::target(hidden, 0))
     }
 
     /// Takes an event, whose line in the usual form is `json`, from the file's line `number`.
@@ -180,7 +180,7 @@ impl Shared {
                 Some(store.fork_hidden(self.parent.id(), at, header.new_session(&self.id, false))?)
             }
         };
-        Ok(Writing::new(hidden, self.prefix_len))
+        Ok(Writing::target(hidden, self.prefix_len))
     }
 
     /// It is not: what was the same up to here is written, too.
@@ -202,7 +202,7 @@ impl Shared {
 
 impl Writing {
     /// `shared`: how many of the file's events are the parent's.
-    fn new(hidden: Option<HiddenSession>, shared: u64) -> Target {
+    fn target(hidden: Option<HiddenSession>, shared: u64) -> Target {
         let (batch, lines) = (Vec::new(), Vec::new());
         Target::Hidden(Box::new(Self { hidden, shared, batch, lines, bytes: 0 }))
     }

@@ -10,6 +10,7 @@ mod messages;
 mod process;
 mod read;
 mod sessions;
+mod transfer;
 
 use std::ffi::OsStr;
 use std::fs;

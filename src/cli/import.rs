@@ -89,7 +89,7 @@ pub(crate) fn run(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     args.check()?;
-    let store = place.open_or_create()?;
+    let store = if args.dry_run { place.open()? } else { place.open_or_create()? };
     let mut told =
         Told { out, args, progress: io::stderr().is_terminal(), files: 0, refused: 0, failure: None };
     if args.files.iter().any(|file| is_stdin(file)) {

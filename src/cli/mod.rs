@@ -21,6 +21,7 @@ mod read;
 mod replay;
 mod resolve;
 mod resume;
+mod rm;
 mod show;
 mod stats;
 mod time;
@@ -63,6 +64,7 @@ enum Command {
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
+    Rm(rm::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -116,6 +118,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
+        Command::Rm(args) => rm::run(&place, &args),
     }
 }
 

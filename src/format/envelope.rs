@@ -28,12 +28,14 @@ pub(crate) enum Kind {
     Order = 20,
     Drained = 21,
     Opened = 22,
+    Tombstone = 23,
     Labels = 24,
     Hidden = 34,
+    Checkpoint = 48,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -44,8 +46,10 @@ impl Kind {
         Self::Order,
         Self::Drained,
         Self::Opened,
+        Self::Tombstone,
         Self::Labels,
         Self::Hidden,
+        Self::Checkpoint,
     ];
 }
 

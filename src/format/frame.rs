@@ -28,6 +28,7 @@ const RUN: u8 = 1;
 const CREATE: u8 = 2;
 const FORK: u8 = 3;
 const SEAL: u8 = 4;
+const DELETE: u8 = 5;
 const LABEL: u8 = 6;
 const BEGIN: u8 = 7;
 const PUBLISH: u8 = 8;
@@ -43,6 +44,8 @@ pub(crate) enum Action<'a> {
     Fork(NewHeader),
     /// Nothing: the frame carries its durable mark.
     Seal,
+    /// A session was deleted.
+    Delete { key: StorageKey },
     /// A session has this title and these labels from now on, and no others.
     Label { key: StorageKey, labels: Labels },
     /// A session came to be that nobody sees until it is published.
@@ -104,6 +107,10 @@ impl FrameBuilder {
                 add_creation(FORK, new, out);
             }
             Action::Seal => out.push(SEAL),
+            Action::Delete { key } => {
+                out.push(DELETE);
+                out.extend_from_slice(&key.0);
+            }
             Action::Label { key, labels } => add_labels(LABEL, *key, labels, out),
             Action::Begin(new) => add_creation(BEGIN, new, out),
             Action::Publish { key, labels } => add_labels(PUBLISH, *key, labels, out),
@@ -127,6 +134,8 @@ impl FrameBuilder {
         128 + new.id.as_str().len() + meta + extra.sum::<usize>()
     }
 
+    /// The bytes that [`add`](Self::add) adds for a deletion.
+    pub(crate) const DELETION_COST: usize = 1 + 16;
     /// At most the bytes that [`add`](Self::add) adds for labels.
     pub(crate) const LABELS_COST: usize = 64 + MAX_LABEL_BYTES;
 
@@ -313,6 +322,10 @@ impl<'a> Actions<'a> {
                 .map(Action::Fork)
                 .ok_or_else(undecodable),
             SEAL => Ok(Action::Seal),
+            DELETE => {
+                let key = self.reader.array().ok_or_else(undecodable)?;
+                Ok(Action::Delete { key: StorageKey(key) })
+            }
             LABEL => self.read_labels().map(|(key, labels)| Action::Label { key, labels }),
             BEGIN => self.read_creation().map(Action::Begin),
             PUBLISH => self.read_labels().map(|(key, labels)| Action::Publish { key, labels }),

@@ -7,6 +7,7 @@ const ID: u8 = b'i';
 const SUMMARY: u8 = b's';
 const EDGE: u8 = b'f';
 const ORDER: u8 = b'o';
+const TOMBSTONE: u8 = b't';
 const LABELS: u8 = b'l';
 const HIDDEN: u8 = b'm';
 
@@ -20,8 +21,12 @@ pub(crate) const HEADER_PREFIX: &[u8] = &[HEADER];
 pub(crate) const ID_PREFIX: &[u8] = &[ID];
 pub(crate) const EDGE_PREFIX: &[u8] = &[EDGE];
 pub(crate) const ORDER_PREFIX: &[u8] = &[ORDER];
+pub(crate) const TOMBSTONE_PREFIX: &[u8] = &[TOMBSTONE];
 pub(crate) const LABELS_PREFIX: &[u8] = &[LABELS];
 pub(crate) const HIDDEN_PREFIX: &[u8] = &[HIDDEN];
+
+/// The tags before the storage key in `care`: end marks, quarantine.
+pub(crate) const CARE_TAGS: [u8; 2] = *b"eq";
 
 /// A key of `events`, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +77,21 @@ pub(crate) fn parse_event_key(bytes: &[u8]) -> Option<EventKey> {
     Some(EventKey { key: StorageKey(*key), seq: u64::from_be_bytes(*seq), part })
 }
 
+/// The key of a value of a session's checkpoint, in `derived`.
+pub(crate) fn checkpoint_key(key: StorageKey, part: u32) -> [u8; 20] {
+    concat([&key.0, &part.to_be_bytes()])
+}
+
 pub(crate) fn header_key(key: StorageKey) -> [u8; 17] {
     concat([&[HEADER], &key.0])
 }
 
 pub(crate) fn summary_key(key: StorageKey) -> [u8; 17] {
     concat([&[SUMMARY], &key.0])
+}
+
+pub(crate) fn tombstone_key(key: StorageKey) -> [u8; 17] {
+    concat([&[TOMBSTONE], &key.0])
 }
 
 /// The key of a session's title and labels.
@@ -88,6 +102,19 @@ pub(crate) fn labels_key(key: StorageKey) -> [u8; 17] {
 /// The key of the header of a session that is not published yet.
 pub(crate) fn hidden_key(key: StorageKey) -> [u8; 17] {
     concat([&[HIDDEN], &key.0])
+}
+
+/// The first key behind all those that begin with `prefix`.
+pub(crate) fn behind(prefix: &[u8]) -> Vec<u8> {
+    match prefix.iter().rposition(|byte| *byte < u8::MAX) {
+        Some(last) => {
+            let mut key = prefix.get(..=last).unwrap_or_default().to_vec();
+            key.iter_mut().skip(last).for_each(|byte| *byte += 1);
+            key
+        }
+        // Behind the longest keys that there are.
+        None => [prefix, &[u8::MAX; 32]].concat(),
+    }
 }
 
 /// Takes a key made of a tag and a storage key apart: header, labels, summary, tombstone.

@@ -14,21 +14,23 @@
 //! | | `s` ++ storage key: summary |
 //! | | `f` ++ parent (16) ++ prefix length (8) ++ child (16): fork edge |
 //! | | `o` ++ updated (8, sign bit flipped) ++ storage key: order by last update |
+//! | | `t` ++ storage key: tombstone |
 //! | | `l` ++ storage key: title and labels |
 //! | | `m` ++ storage key: header of a hidden session, which is not published yet |
 //! | | `D`: drained through · `O`: open count |
+//! | `derived` | storage key (16) ++ part (4), from 0: checkpoint of the session's surface |
 //!
 //! # Envelope: every value of every map
 //! | offset | bytes | |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `FF 53 4C 76` |
-//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 24 labels, 34 hidden session |
+//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone, 24 labels, 34 hidden session; 48 checkpoint |
 //! | 5 | 1 | format version: 1 |
 //! | 6 | 1 | codec: low half the main section, high half the chunks section: 0 as it is, 1 zstd, 2 zstd with the main section as dictionary; 0 for all but blocks and heads |
 //! | 7 | 1 | 0 |
 //! | 8 | 16 | storage key (0 where none) |
-//! | 24 | 8 | first seq; of an edge the prefix length; 0 where none |
-//! | 32 | 4 | count of events; of a part its number |
+//! | 24 | 8 | first seq; of an edge the prefix length; of a checkpoint the number of events that it covers; 0 where none |
+//! | 32 | 4 | count of events; of a part its number, also of a checkpoint's |
 //! | 36 | 8 | write number: open count (4) ++ counter (4); of two copies the greater is newer |
 //! | 44 | 4 | length of the payload |
 //! | 48 | 4 | CRC-32 (IEEE) of bytes 0 to 47 and the payload |
@@ -50,6 +52,8 @@
 //! | summary | bincode: length, updated, hash |
 //! | edge | child (16) · order: updated (8, sign bit flipped) |
 //! | drained through | bincode: commit number · open count: bincode: count |
+//! | tombstone | bincode: how many first events living forks need, whether more may still be there |
+//! | checkpoint | running hash behind the events that it covers (32), values in all (4), the next bytes of the surface as JSON |
 //!
 //! Sections header: running hash after the last event (32), main section decoded (4), main section stored (4), chunks
 //! section decoded (4), chunks section stored (4), parts in all (4; 1 for a block).
@@ -86,12 +90,14 @@
 //! | 2 create | length (varint), bincode: storage key, id, created, no parent, metadata, unknown fields |
 //! | 3 fork | length (varint), bincode: storage key, id, created, (parent, prefix length), metadata, unknown fields |
 //! | 4 seal | nothing: the frame carries its durable mark |
+//! | 5 delete | storage key (16) |
 //! | 6 label | storage key (16), length (varint), bincode: as the value of labels |
 //! | 7 import begin | length (varint), bincode: as a creation or fork, of a hidden session |
 //! | 8 publish | storage key (16), length (varint), bincode: as the value of labels |
 
 mod block;
 mod bytes;
+mod checkpoint;
 mod convert;
 mod envelope;
 mod frame;
@@ -109,7 +115,8 @@ mod view;
 mod tests;
 
 pub(crate) use self::{
-    block::{BlockView, WriteNumber, WriteNumbers, open_block},
+    block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
+    checkpoint::{Checkpoint, CheckpointReader, MAX_CHECKPOINT_BYTES},
     frame::{
         Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame,
     },

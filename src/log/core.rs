@@ -5,10 +5,12 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Catalog;
+use super::checkpoint::Checkpoints;
 use super::commit::{Committer, Request, Work};
 use super::drain::Drain;
 use super::health::Health;
@@ -20,7 +22,7 @@ use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
 use crate::options::{DurabilityRule, StoreOptions};
-use crate::storage::Storage;
+use crate::storage::{Reserve, Storage};
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -31,15 +33,19 @@ pub(crate) struct Core {
     pub(crate) committer: Committer,
     pub(crate) room: Room,
     pub(crate) drain: Drain,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) keeper: Keeper,
     pub(crate) observers: Observers,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
     pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
+    /// The folder with the reserve, where there is one.
+    pub(crate) reserve: OnceLock<PathBuf>,
     pub(crate) durability: DurabilityRule,
     pub(crate) max_event_bytes: u64,
     pub(crate) watchdog: Duration,
     pub(crate) sync_window: Duration,
     pub(crate) drain_age: Duration,
+    pub(crate) checkpoint_events: u64,
 }
 
 impl Core {
@@ -52,14 +58,17 @@ impl Core {
             committer: Committer::default(),
             room: Room::new(options.tail_bytes),
             drain: Drain::default(),
+            checkpoints: Checkpoints::default(),
             keeper: Keeper::default(),
             observers: Observers::default(),
             undrained: Mutex::default(),
+            reserve: OnceLock::new(),
             durability: options.durability,
             max_event_bytes: options.max_event_bytes,
             watchdog: options.watchdog,
             sync_window: options.sync_window,
             drain_age: options.drain_age,
+            checkpoint_events: options.checkpoint_events,
         })
     }
 
@@ -98,6 +107,11 @@ impl Core {
         self.drain.watch(self);
     }
 
+    /// Gives the reserve's space to the disk, for a call that makes room. Returns whether there was one.
+    pub(crate) fn release_reserve(&self) -> bool {
+        self.reserve.get().is_some_and(|folder| Reserve::release(folder).unwrap_or(false))
+    }
+
     /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.
     pub(crate) fn commit_group(&self, group: &[Request]) -> Result<(), WriteError> {
         let commit = self.journal.write(group, &self.health)?;
@@ -130,7 +144,8 @@ impl Core {
             | Work::Create { session }
             | Work::Begin { session }
             | Work::Publish { session, .. }
-            | Work::Label { session, .. } => session,
+            | Work::Label { session, .. }
+            | Work::Delete { session } => session,
             Work::Seal => return,
         };
         let (list, wake) = {
@@ -144,6 +159,11 @@ impl Core {
                 Work::Label { labels, .. } => {
                     tail.set_labels(commit, Arc::clone(labels));
                     false
+                }
+                Work::Delete { .. } => {
+                    tail.deleting = None;
+                    tail.deleted = Some(commit);
+                    true
                 }
                 Work::Create { .. } | Work::Begin { .. } | Work::Seal => {
                     tail.created = Some(commit);
@@ -192,6 +212,27 @@ impl Core {
             costs.extend(tail.runs.iter().filter(|run| run.commit <= end).map(|run| (run.commit, run.cost)));
         }
         costs
+    }
+
+    /// Whether a deletion waits for a pass.
+    pub(crate) fn has_deletions(&self) -> bool {
+        self.undrained().iter().any(|session| session.is_deleted())
+    }
+
+    /// The room of what a pass through `end` has to move: nothing of a deleted session, unless that has new forks.
+    pub(crate) fn needed_room(&self, end: u64) -> u64 {
+        let sessions = self.drainable(end);
+        let is_new = |session: &&Arc<SessionState>| !session.lock().header_stored;
+        let parent = |session: &Arc<SessionState>| session.header.parent.map(|(parent, _)| parent);
+        let parents: HashSet<_> = sessions.iter().filter(is_new).filter_map(parent).collect();
+        let mut room = 0;
+        for session in sessions {
+            let tail = session.lock();
+            if tail.deleted.is_none_or(|deleted| deleted > end) || parents.contains(&session.key()) {
+                room += tail.runs.iter().filter(|run| run.commit <= end).map(|run| run.cost).sum::<u64>();
+            }
+        }
+        room
     }
 
     /// Lets go of what a pass through `through` has stored. Until then readers and lists find it in the tails.

@@ -26,13 +26,13 @@ pub(crate) struct Hidden {
 /// Gives up a session that will not be published. Its tail goes now, its blocks with the next pass. No frame says so:
 /// after a crash it is one that was not published.
 pub(crate) fn abandon(core: &Core, state: &Arc<SessionState>) {
-    let list = {
+    let (freed, list) = {
         let mut tail = state.lock();
         let Some(hidden) = tail.hidden.as_mut().filter(|hidden| hidden.published.is_none()) else { return };
         hidden.abandoned = Some(core.journal.written());
-        core.room.give(tail.forget_runs());
-        tail.list()
+        (tail.forget_runs(), tail.list())
     };
+    core.room.give(freed);
     if list {
         core.add_undrained(Arc::clone(state));
     }
@@ -53,7 +53,7 @@ pub(crate) fn forget_unpublished(core: &Core) {
 pub(crate) fn remove_all(core: &Core) -> Result<()> {
     let storage = core.storage.as_ref();
     let prefix = format::HIDDEN_PREFIX;
-    let behind: Vec<u8> = prefix.iter().map(|byte| byte + 1).collect();
+    let behind = format::behind(prefix);
     loop {
         // One at a time: a scan is no snapshot.
         let mut found = storage.range(Map::Sessions, Bound::Included(prefix), Bound::Excluded(&behind));

@@ -202,6 +202,7 @@ impl Journal {
                     None => Action::Create(session.header.clone()),
                     Some(_) => Action::Fork(session.header.clone()),
                 }),
+                Work::Delete { session } => frame.add(&Action::Delete { key: session.key() }),
                 Work::Seal => frame.add(&Action::Seal),
                 Work::Begin { session } => frame.add(&Action::Begin(session.header.clone())),
                 Work::Publish { session, labels } => {

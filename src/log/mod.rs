@@ -5,8 +5,10 @@
 
 pub(crate) mod busy;
 pub(crate) mod catalog;
+pub(crate) mod checkpoint;
 pub(crate) mod commit;
 pub(crate) mod core;
+pub(crate) mod delete;
 pub(crate) mod drain;
 pub(crate) mod follow;
 pub(crate) mod health;
@@ -14,13 +16,16 @@ pub(crate) mod hidden;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod keeper;
+pub(crate) mod kept;
 pub(crate) mod lineage;
 pub(crate) mod observe;
 pub(crate) mod pass;
 pub(crate) mod reader;
+pub(crate) mod removal;
 pub(crate) mod replay;
 pub(crate) mod room;
 pub(crate) mod tail;
+pub(crate) mod unpack;
 
 use std::thread::{Builder, JoinHandle};
 

@@ -13,6 +13,7 @@ use super::drain::Fault;
 use super::hidden;
 use super::journal::{Journal, SEGMENT, UNFINISHED};
 use super::pass::Writer;
+use super::removal::Removals;
 use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
@@ -90,7 +91,8 @@ pub(crate) fn open(
         found.highest_name + 1,
     );
     let core = Core::new(options, storage, journal);
-    core.drain.prepare(drained, mark, Writer::new(open_count));
+    let removals = Removals::found(core.storage.as_ref())?;
+    core.drain.prepare(drained, mark, Writer::new(open_count, removals));
     for (commit, frame) in frames.valid.range(drained + 1..end) {
         report.replayed_commits += 1;
         for action in frame.actions() {
@@ -107,6 +109,7 @@ pub(crate) fn open(
     })?;
     core.journal.recycle(core.drain.through())?;
     hidden::remove_all(&core)?;
+    core.drain.resume_removals();
     Ok((core, report))
 }
 
@@ -303,6 +306,7 @@ fn apply(core: &Core, commit: u64, action: Action<'_>) -> Result<u64> {
         Action::Publish { key, labels } => publish(core, commit, key, labels).map(|()| 0),
         Action::Label { key, labels } => label(core, commit, key, labels).map(|()| 0),
         Action::Run { key, run } => append(core, commit, key, &run),
+        Action::Delete { key } => delete(core, commit, key).map(|()| 0),
         Action::Seal => Ok(0),
     }
 }
@@ -318,7 +322,8 @@ fn create(core: &Core, commit: u64, state: Arc<SessionState>) -> Result<()> {
         let corrupt = |corruption| {
             Err(Error::Corrupt { place: frame_place(commit).session(&state.header.id), corruption })
         };
-        let Some(parent) = used.by_key(key, core.storage.as_ref())? else {
+        let parent = used.by_key(key, core.storage.as_ref())?.filter(|parent| !parent.is_deleted());
+        let Some(parent) = parent else {
             return corrupt(Corruption::MissingParent { parent: key.to_string() });
         };
         let parent_len = parent.lock().next();
@@ -328,7 +333,7 @@ fn create(core: &Core, commit: u64, state: Arc<SessionState>) -> Result<()> {
     }
     let hidden = state.lock().hidden.is_some();
     if hidden {
-        used.add_hidden(&state);
+        used.add_key(&state);
     } else {
         add_id(core, &mut used, commit, &state)?;
     }
@@ -366,6 +371,19 @@ fn publish(core: &Core, commit: u64, key: StorageKey, labels: Labels) -> Result<
     Ok(())
 }
 
+fn delete(core: &Core, commit: u64, key: StorageKey) -> Result<()> {
+    let state = known(core, commit, key)?;
+    let list = {
+        let mut tail = state.lock();
+        tail.deleted = Some(commit);
+        tail.list()
+    };
+    if list {
+        core.add_undrained(state);
+    }
+    Ok(())
+}
+
 fn label(core: &Core, commit: u64, key: StorageKey, labels: Labels) -> Result<()> {
     let state = known(core, commit, key)?;
     let list = {
@@ -382,7 +400,7 @@ fn label(core: &Core, commit: u64, key: StorageKey, labels: Labels) -> Result<()
 /// The session that a frame is about.
 fn known(core: &Core, commit: u64, key: StorageKey) -> Result<Arc<SessionState>> {
     let found = core.catalog.by_key(key, core.storage.as_ref())?;
-    found.ok_or_else(|| Error::Corrupt {
+    found.filter(|state| !state.is_deleted()).ok_or_else(|| Error::Corrupt {
         place: frame_place(commit).session(key),
         corruption: Corruption::Missing { what: "the session that the frame is about" },
     })
@@ -390,7 +408,8 @@ fn known(core: &Core, commit: u64, key: StorageKey) -> Result<Arc<SessionState>>
 
 fn append(core: &Core, commit: u64, key: StorageKey, run: &RunView<'_>) -> Result<u64> {
     let place = || frame_place(commit).session(key).seqs(run.first_seq..run.first_seq + u64::from(run.count));
-    let Some(state) = core.catalog.by_key(key, core.storage.as_ref())? else {
+    let state = core.catalog.by_key(key, core.storage.as_ref())?;
+    let Some(state) = state.filter(|state| !state.is_deleted()) else {
         return Err(Error::Corrupt {
             place: place(),
             corruption: Corruption::Missing { what: "the session that the frame appends to" },

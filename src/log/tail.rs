@@ -4,11 +4,12 @@
 //! durable once the store has failed.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::hidden::Hidden;
-use crate::error::{Corruption, Error, Place};
+use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, Hash, NewHeader, Run};
 use crate::id::{StorageKey, Timestamp};
 use crate::labels::Labels;
@@ -20,6 +21,7 @@ pub(crate) struct SessionState {
     /// Its parent, once a read has followed it.
     pub(crate) parent: OnceLock<Arc<SessionState>>,
     tail: Mutex<Tail>,
+    checkpointed: AtomicU64,
     grown: Condvar,
 }
 
@@ -28,6 +30,10 @@ pub(crate) struct SessionState {
 pub(crate) struct Tail {
     /// The commit that created it, when the frame is published; 0 for one that was read from storage.
     pub(crate) created: Option<u64>,
+    /// The ticket of its deletion, while that is in the commit queue. Nothing of the session is queued behind it.
+    pub(crate) deleting: Option<u64>,
+    /// The commit that deleted it, when the frame is published; 0 for one that storage says is deleted.
+    pub(crate) deleted: Option<u64>,
     /// Whether its header is in storage.
     pub(crate) header_stored: bool,
     /// Set while storage does not have it as one that everybody sees.
@@ -84,7 +90,7 @@ impl SessionState {
         let len = header.prefix_len();
         let hash = header.parent.is_none().then_some(Hash::START);
         let stored = Stored { len, updated: header.created, hash };
-        Self::with(header, stored, None, false, None)
+        Self::with(header, stored, None, None)
     }
 
     /// A session that is on its way, and that nobody sees until it is published.
@@ -94,30 +100,33 @@ impl SessionState {
         state
     }
 
-    /// A session that storage knows.
-    pub(crate) fn stored(header: NewHeader, stored: Stored) -> Arc<Self> {
-        Self::with(header, stored, Some(0), true, None)
+    /// A session that storage knows; deleted, when something of it is still there for its forks.
+    pub(crate) fn stored(header: NewHeader, stored: Stored, is_deleted: bool) -> Arc<Self> {
+        Self::with(header, stored, Some(0), is_deleted.then_some(0))
     }
 
     /// A session that storage knows as hidden.
     pub(crate) fn stored_hidden(header: NewHeader, stored: Stored) -> Arc<Self> {
-        Self::with(header, stored, Some(0), false, Some(Hidden::default()))
+        let state = Self::with(header, stored, Some(0), None);
+        {
+            let mut tail = state.lock();
+            tail.header_stored = false;
+            tail.hidden = Some(Hidden::default());
+        }
+        state
     }
 
-    fn with(
-        header: NewHeader,
-        stored: Stored,
-        created: Option<u64>,
-        header_stored: bool,
-        hidden: Option<Hidden>,
-    ) -> Arc<Self> {
+    fn with(header: NewHeader, stored: Stored, created: Option<u64>, deleted: Option<u64>) -> Arc<Self> {
         Arc::new(Self {
             header,
             parent: OnceLock::new(),
+            checkpointed: AtomicU64::new(0),
             tail: Mutex::new(Tail {
                 created,
-                header_stored,
-                hidden,
+                deleting: None,
+                deleted,
+                header_stored: created.is_some(),
+                hidden: None,
                 labels: TailLabels::default(),
                 stored,
                 runs: VecDeque::new(),
@@ -131,6 +140,21 @@ impl SessionState {
 
     pub(crate) fn key(&self) -> StorageKey {
         self.header.key
+    }
+
+    /// Whether it was deleted, and what is left of it is there for its forks only.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.lock().deleted.is_some()
+    }
+
+    /// The error of those who use it all the same.
+    pub(crate) fn not_found(&self) -> Error {
+        Error::SessionNotFound { session: self.header.id.clone() }
+    }
+
+    /// Checks that it was not deleted.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        if self.is_deleted() { Err(self.not_found()) } else { Ok(()) }
     }
 
     /// Where a block of it stands.
@@ -147,6 +171,15 @@ impl SessionState {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many events the last checkpoint covers that was loaded or left; 0: none is known.
+    pub(crate) fn checkpointed(&self) -> u64 {
+        self.checkpointed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_checkpointed(&self, len: u64) {
+        self.checkpointed.fetch_max(len, Ordering::Relaxed);
+    }
+
     /// Wakes followers, after the lock was given back.
     pub(crate) fn wake(&self) {
         self.grown.notify_all();
@@ -155,7 +188,7 @@ impl SessionState {
     /// Waits until something may have changed for one who has seen everything before `seen`.
     pub(crate) fn wait_beyond(&self, seen: u64, up_to: UpTo, limit: Duration, still: impl Fn() -> bool) {
         let mut tail = self.lock();
-        if tail.visible(up_to) > seen || !still() {
+        if tail.visible(up_to) > seen || tail.deleted.is_some() || !still() {
             return;
         }
         tail.followers += 1;
@@ -268,8 +301,10 @@ impl Tail {
         }
         self.labels.changed = self.labels.changed.filter(|commit| *commit > through);
         let hidden_work = |hidden: Hidden| hidden.published.is_some() || hidden.abandoned.is_some();
-        self.listed =
-            !self.runs.is_empty() || self.labels.changed.is_some() || self.hidden.is_some_and(hidden_work);
+        self.listed = !self.runs.is_empty()
+            || self.labels.changed.is_some()
+            || self.hidden.is_some_and(hidden_work)
+            || self.deleted.is_some_and(|deleted| deleted > through);
         freed
     }
 

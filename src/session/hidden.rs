@@ -9,7 +9,9 @@ use crate::event::NewEvent;
 use crate::id::{Seq, SessionId};
 use crate::labels::{LabelChange, Labels};
 use crate::log::commit::{Request, Work};
+use crate::log::core::Core;
 use crate::log::hidden::abandon;
+use crate::log::tail::{SessionState, Tail};
 use crate::options::{Append, NewSession};
 use crate::store::Store;
 
@@ -98,23 +100,11 @@ impl HiddenSession {
         core.health.check()?;
         core.observers.refuse_own_thread()?;
         let state = &self.session.state;
-        let ticket = {
-            let mut used = core.catalog.lock();
-            let storage = core.storage.as_ref();
-            if used.by_id(&state.header.id, storage)?.is_some() {
-                return Err(Error::SessionExists { session: state.header.id.clone() });
+        let ticket = loop {
+            match queue(core, state, &labels)? {
+                Queued::At(ticket) => break ticket,
+                Queued::Deleting(ticket) => core.committer.wait_for_other(ticket, core)?,
             }
-            if let Some((key, _)) = state.header.parent {
-                let parent = used.by_key(key, storage)?;
-                let id = parent.map_or_else(|| key.to_id(), |parent| parent.header.id.clone());
-                if used.by_id(&id, storage)?.is_none_or(|found| found.key() != key) {
-                    return Err(Error::SessionNotFound { session: id });
-                }
-            }
-            let work = Work::Publish { session: Arc::clone(state), labels };
-            let ticket = core.committer.enqueue(Request { work, sync: true })?;
-            used.add(state);
-            ticket
         };
         core.committer.wait(ticket, core)?;
         self.published = true;
@@ -128,4 +118,39 @@ impl Drop for HiddenSession {
             abandon(self.session.core(), self.session.state());
         }
     }
+}
+
+/// What became of a publication.
+enum Queued {
+    /// It is in the commit queue with this ticket.
+    At(u64),
+    /// The parent's deletion, with this ticket, is under way: whether it stays is not known yet.
+    Deleting(u64),
+}
+
+/// Checks and queues under one lock: nobody takes the id, or deletes the parent, in between.
+fn queue(core: &Core, state: &Arc<SessionState>, labels: &Arc<Labels>) -> Result<Queued> {
+    let mut used = core.catalog.lock();
+    let storage = core.storage.as_ref();
+    let before = used.by_id(&state.header.id, storage)?;
+    let stays = |tail: &Tail| tail.deleting.is_none() && tail.deleted.is_none();
+    if before.is_some_and(|before| stays(&before.lock())) {
+        return Err(Error::SessionExists { session: state.header.id.clone() });
+    }
+    if let Some((key, _)) = state.header.parent {
+        let Some(parent) = used.by_key(key, storage)? else {
+            return Err(Error::SessionNotFound { session: key.to_id() });
+        };
+        let tail = parent.lock();
+        if let Some(ticket) = tail.deleting {
+            return Ok(Queued::Deleting(ticket));
+        }
+        if tail.deleted.is_some() {
+            return Err(Error::SessionNotFound { session: parent.header.id.clone() });
+        }
+    }
+    let work = Work::Publish { session: Arc::clone(state), labels: Arc::clone(labels) };
+    let ticket = core.committer.enqueue(Request { work, sync: true })?;
+    used.add(state);
+    Ok(Queued::At(ticket))
 }

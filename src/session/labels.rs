@@ -50,14 +50,23 @@ impl Session {
         let core = self.core();
         core.health.check()?;
         core.observers.refuse_own_thread()?;
-        let (labels, ticket) = {
+        let (labels, ticket) = loop {
             let mut tail = self.state.lock();
+            if tail.deleted.is_some() {
+                drop(tail);
+                return Err(self.state.not_found());
+            }
+            if let Some(ticket) = tail.deleting {
+                drop(tail);
+                core.committer.wait_for_other(ticket, core)?;
+                continue;
+            }
             let before = tail.labels.queued.as_ref().unwrap_or(&tail.labels.now);
             let labels = Arc::new(before.changed(&change)?);
             let work = Work::Label { session: Arc::clone(&self.state), labels: Arc::clone(&labels) };
             let ticket = core.committer.enqueue(Request { work, sync: true })?;
             tail.labels.queued = Some(Arc::clone(&labels));
-            (labels, ticket)
+            break (labels, ticket);
         };
         core.committer.wait(ticket, core)?;
         Ok(labels.as_ref().clone())

@@ -14,6 +14,9 @@ use crate::surface::{Message, Surface, SurfaceOptions};
 /// The largest surface that a handle keeps, in bytes: beyond what any model reads.
 const KEPT_BYTES: usize = 4 << 20;
 
+/// After how many events messages are made ahead.
+const RENDERED_EVENTS: usize = 256;
+
 /// A surface that a handle keeps for its next use. It has seen published events only.
 ///
 /// It is taken out while it is used, so nobody waits for it: who comes meanwhile folds anew.
@@ -46,7 +49,7 @@ impl Session {
     /// [`Surface::messages`].
     ///
     /// # Cost
-    /// The events are read, without chunks; this handle and its clones keep what they made of them (up to 4 MiB), so the
+    /// The first call reads the events behind the session's checkpoint, or all, without chunks; this handle and its clones keep what they made of them (up to 4 MiB), so the
     /// next call reads only what is new. A harness that wants no copy of the messages, to know what was mended, or
     /// larger ones, keeps a [`surface`](Self::surface).
     /// # Errors
@@ -66,7 +69,9 @@ impl Session {
     /// ```
     pub fn messages(&self) -> Result<Vec<Message>> {
         let mut surface = self.kept.take(self.len());
-        self.advance(&mut surface)?;
+        let len = self.up_to(surface.next_seq().get())?;
+        self.fold_rendering(&mut surface, len)?;
+        self.leave_checkpoint(&surface);
         if surface.bytes() > KEPT_BYTES {
             return Ok(surface.into_messages());
         }
@@ -78,7 +83,7 @@ impl Session {
     /// Returns the messages as they were when the session had `at` events.
     ///
     /// # Cost
-    /// The events before `at` are read, without chunks.
+    /// The events before `at` are read, without chunks; where the session's checkpoint lies before `at`, those behind it.
     /// # Errors
     /// [`Error::SeqBeyondEnd`] beyond the end; as reading.
     /// # Examples
@@ -92,13 +97,16 @@ impl Session {
     /// # Ok(()) }
     /// ```
     pub fn messages_at(&self, at: Seq) -> Result<Vec<Message>> {
-        self.surface_at(at).map(Surface::into_messages)
+        self.up_to(at.get())?;
+        let mut surface = Surface::default();
+        self.fold_rendering(&mut surface, at.get())?;
+        Ok(surface.into_messages())
     }
 
     /// Returns the session's surface: for the messages, what was mended in them, and where they come from.
     ///
     /// # Cost
-    /// The events are read, without chunks; afterwards [`advance`](Self::advance) reads only what is new.
+    /// The events behind the session's checkpoint, or all, are read, without chunks; afterwards [`advance`](Self::advance) reads only what is new.
     /// # Errors
     /// As reading: see [`Events`](crate::Events).
     pub fn surface(&self) -> Result<Surface> {
@@ -110,12 +118,12 @@ impl Session {
     /// Returns the surface as it was when the session had `at` events.
     ///
     /// # Cost
-    /// The events before `at` are read, without chunks.
+    /// As [`messages_at`](Self::messages_at).
     /// # Errors
     /// [`Error::SeqBeyondEnd`] beyond the end; as reading.
     pub fn surface_at(&self, at: Seq) -> Result<Surface> {
         self.up_to(at.get())?;
-        let mut surface = Surface::new(SurfaceOptions::new());
+        let mut surface = self.begin_surface(at.get(), SurfaceOptions::new());
         self.fold(&mut surface, at.get())?;
         Ok(surface)
     }
@@ -123,7 +131,7 @@ impl Session {
     /// Brings a surface of this session up to its present end, or starts one that is new.
     ///
     /// # Cost
-    /// The events that it has not seen are read, without chunks.
+    /// The events that it has not seen are read, without chunks; a new one begins at the session's checkpoint.
     /// # Errors
     /// [`Error::SeqBeyondEnd`] when it has seen more than there is: the store has failed since, or it is another
     /// session's. As reading: what was read before the error is folded, and a later call goes on from there.
@@ -141,16 +149,43 @@ impl Session {
     /// ```
     pub fn advance(&self, surface: &mut Surface) -> Result<()> {
         let len = self.up_to(surface.next_seq().get())?;
-        self.fold(surface, len)
+        if surface.next_seq() > Seq::ZERO {
+            return self.fold(surface, len);
+        }
+        *surface = self.begin_surface(len, surface.options());
+        self.fold(surface, len)?;
+        // Only one that saw all of this session here: what a caller folded by itself may be anything.
+        self.leave_checkpoint(surface);
+        Ok(())
     }
 
     /// Returns the present end, which must not lie before `at`.
     fn up_to(&self, at: u64) -> Result<u64> {
+        self.state.check_exists()?;
         let len = self.len();
         if at > len {
             return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: Seq::new(at), len });
         }
         Ok(len)
+    }
+
+    /// Folds for who wants the messages and nothing else: they are made while blocks are unpacked.
+    fn fold_rendering(&self, surface: &mut Surface, to: u64) -> Result<()> {
+        if surface.next_seq() == Seq::ZERO {
+            *surface = self.begin_surface(to, surface.options());
+        }
+        let events = self.events(surface.next_seq().get()..to, false)?;
+        let mut unmade = 0;
+        events.for_surface(|event| {
+            surface.push(event);
+            unmade += 1;
+            if unmade == RENDERED_EVENTS {
+                surface.render_ahead();
+                unmade = 0;
+            }
+        })?;
+        surface.pass_to(to);
+        Ok(())
     }
 
     fn fold(&self, surface: &mut Surface, to: u64) -> Result<()> {
@@ -181,6 +216,7 @@ impl Session {
             match self.queue(how, batch, claimed, surface) {
                 Ok(Queued::At(ticket, seqs)) => return Ok(Some((ticket, seqs))),
                 Ok(Queued::Nothing) => return Ok(None),
+                Ok(Queued::Deleting(ticket)) => self.core().committer.wait_for_other(ticket, self.core())?,
                 // A drain has moved events into blocks that this has not read yet. Drains are rare.
                 Ok(Queued::Behind) => {}
                 Err(error) => {

@@ -42,7 +42,7 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Writes a session as native JSON Lines; see [the module](self) for the form.
+/// Writes a session as native JSON Lines; see [the module](super) for the form.
 ///
 /// What is appended meanwhile is not in it. Provisional events are: see [`Session::durable_len`].
 ///

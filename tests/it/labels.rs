@@ -201,3 +201,82 @@ fn running_hashes_follow_the_lines() {
     assert!(store.check().unwrap().is_clean());
     assert!(matches!(session.running_hash(Seq::new(241)), Err(Error::SeqBeyondEnd { .. })));
 }
+
+/// Goal: a hidden fork is not published when its parent was deleted meanwhile; then nothing of either is left.
+#[test]
+fn a_hidden_fork_goes_with_its_parent() {
+    for drain in [false, true] {
+        let medium = Medium::new(1);
+        let store = medium.open(quiet()).unwrap();
+        let parent = store.create(NewSession::with_id(id("parent"))).unwrap();
+        parent.append_batch((0..4).map(|n| noise(n, 9_000).to_new())).unwrap();
+        let hidden = store.fork_hidden(parent.id(), Seq::new(3), NewSession::with_id(id("s"))).unwrap();
+        hidden.append_batch([noise(9, 9_000).to_new()]).unwrap();
+        if drain {
+            store.drain().unwrap();
+        }
+        store.delete(parent.id()).unwrap();
+        if drain {
+            store.drain().unwrap();
+        }
+        let refused = hidden.publish(LabelChange::new());
+        assert!(matches!(refused, Err(Error::SessionNotFound { .. })), "{refused:?}");
+        drop((refused, parent));
+        store.close().unwrap();
+        medium.restart(Crash::Kill);
+        let store = medium.open(quiet()).unwrap();
+        assert_eq!(store.list().unwrap().count(), 0);
+        store.drain().unwrap();
+        store.close().unwrap();
+        assert!(medium.image().maps[1].is_empty(), "blocks are left");
+    }
+}
+
+/// Goal: a session that was hidden, published and deleted within one pass leaves nothing, though parts of it were
+/// stored before; its id is free, and a label for it is refused.
+#[test]
+fn published_and_deleted_at_once() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let hidden = store.create_hidden(NewSession::with_id(id("s"))).unwrap();
+    hidden.append_batch([noise(1, 20_000).to_new()]).unwrap();
+    store.drain().unwrap();
+    hidden.append_batch([noise(2, 20_000).to_new()]).unwrap();
+    let session = hidden.publish(LabelChange::new().title("T")).unwrap();
+    store.delete(session.id()).unwrap();
+    let refused = session.label(LabelChange::new().title("x"));
+    assert!(matches!(refused, Err(Error::SessionNotFound { .. })), "{refused:?}");
+    store.create(NewSession::with_id(id("s"))).unwrap();
+    assert!(labels(&store, "s").is_empty());
+    store.drain().unwrap();
+    assert!(store.check().unwrap().is_clean());
+    drop(session);
+    store.close().unwrap();
+    let maps = medium.image().maps;
+    assert!(maps[1].is_empty(), "blocks are left");
+    assert!(maps[0].iter().all(|(key, _)| !b"lmt".contains(&key[0])), "records are left");
+}
+
+/// Goal: a deleted session's labels are deleted with it, also those that were not drained.
+#[test]
+fn labels_go_with_their_session() {
+    for drain in [false, true] {
+        let medium = Medium::new(1);
+        let store = medium.open(quiet()).unwrap();
+        let session = store.create(NewSession::with_id(id("s"))).unwrap();
+        session.label(LabelChange::new().title("one")).unwrap();
+        store.drain().unwrap();
+        session.label(LabelChange::new().title("two")).unwrap();
+        if drain {
+            store.drain().unwrap();
+        }
+        store.delete(session.id()).unwrap();
+        drop((session, store));
+        medium.restart(Crash::Power);
+        let store = medium.open(quiet()).unwrap();
+        assert_eq!(store.list().unwrap().count(), 0);
+        store.drain().unwrap();
+        store.close().unwrap();
+        assert!(medium.image().maps[0].iter().all(|(key, _)| key[0] != b'l'), "labels are left");
+    }
+}

@@ -10,6 +10,7 @@
 mod append;
 mod cli;
 mod damage;
+mod delete;
 mod engine;
 mod fault;
 mod follow;

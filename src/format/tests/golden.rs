@@ -114,3 +114,13 @@ fn golden_frame() {
     run.decode(0, u32::MAX, Sections::All, &mut out).unwrap();
     assert_eq!(out, events());
 }
+
+#[test]
+fn golden_checkpoint() {
+    let surface = br#"{"version":1,"next":6,"breaks":true,"entries":[],"replaced":[],"bad_replaces":[]}"#;
+    let checkpoint = Checkpoint { len: 6, hash: Hash([0xab; 32]), bytes: surface.to_vec() };
+    let [(key, value)] = &checkpoint.to_values(KEY, NUMBER)[..] else { panic!("one value expected") };
+    assert_eq!(key[..], [&KEY.0[..], &[0; 4]].concat());
+    let stored = golden("checkpoint.bin", value);
+    assert_eq!(CheckpointReader::new(KEY, &stored).unwrap().finish(), Ok(checkpoint));
+}

@@ -59,6 +59,7 @@
 //! | --- | --- | --- |
 //! | an append with [`Durability::Sync`] | survives | survives |
 //! | an append with [`Durability::Buffered`] | survives | survives once the sync window has passed |
+//! | [`Session::label`], [`HiddenSession::publish`] | survive | survive |
 //! | [`Store::create`], [`Session::fork`] | survive | survive |
 //! | [`Store::flush`], [`Store::close`] | | all that was appended before survives |
 //!
@@ -81,6 +82,12 @@
 //! After a crash nothing need be done to open a store. [`Session::inspect`] tells what the last turn left open, and
 //! [`Session::resume`] closes it, so that an agent can go on. [`Session::replay`] gives a run again at its own pace, or
 //! plays it into a fork. [`Session::statistics`] and [`Store::statistics`] count and measure.
+//!
+//! # Names, and moving in and out
+//!
+//! [`Session::label`] gives a session a title and labels, which may change. [`transfer`] writes sessions as JSON Lines
+//! and reads them again: a file as a whole or not at all. What it builds on is public: [`Store::create_hidden`] makes a
+//! session that nobody sees until it is published, and [`Session::running_hash`] says whether two histories are equal.
 //!
 //! # Errors
 //!

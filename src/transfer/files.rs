@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::import::{ImportOptions, ImportReport, import_with};
+use super::import::import_with;
+use super::options::{ImportOptions, ImportReport};
 use super::target::present;
 use super::update::{header, update};
 use crate::Store;

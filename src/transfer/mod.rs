@@ -48,10 +48,12 @@ mod files;
 mod header;
 mod import;
 mod lines;
+mod options;
 mod target;
 mod update;
 
 pub use export::{ExportOptions, Exported, create_file, export, export_all};
 pub use fault::{Fault, FaultKind};
 pub use files::{Watched, import_file, import_files};
-pub use import::{ImportOptions, ImportReport, import};
+pub use import::import;
+pub use options::{ImportOptions, ImportReport};

@@ -4,8 +4,9 @@ use std::io::{BufReader, Read};
 
 use super::fault::{Fault, FaultKind, Faults};
 use super::header::Header;
-use super::import::{ImportOptions, ImportReport, batch_fault, import_error, missing};
+use super::import::{batch_fault, import_error, missing};
 use super::lines::Lines;
+use super::options::{ImportOptions, ImportReport};
 use crate::error::{Error, Result};
 use crate::{Append, Event, NewEvent, RunningHash, Seq, Session, SessionId};
 

@@ -403,6 +403,24 @@ fn own_events_need_their_parent() {
     assert_eq!(exported(&child_there), exported(&child));
 }
 
+/// Goal: a fork whose parent was deleted is exported as a whole, also among all others, and comes in the same.
+#[test]
+fn a_fork_of_a_deleted_session_goes_out_and_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = memory();
+    let [parent, child, _] = family(&here);
+    here.delete(parent.id()).unwrap();
+    let text = exported(&child);
+    assert!(!text.contains(r#""parent""#) && text.contains(r#""prefixLength":4"#), "{text}");
+    let all = folder.path().join("all");
+    assert_eq!(export_all(&here, &all, |_, _, _| ()).unwrap(), 2);
+    let there = memory();
+    import_files(&there, &[all], &ImportOptions::new(), &mut |_| {}).unwrap();
+    assert_eq!(exported(&there.session(&id("child")).unwrap()), text);
+    assert_eq!(shared(&there.session(&id("grandchild")).unwrap()), Some((Some(id("child")), 5)));
+    sound(&there);
+}
+
 /// Goal: an update appends what a longer file adds, goes on where it ended, does nothing for an equal file, and
 /// appends nothing from any other.
 #[test]

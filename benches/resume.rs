@@ -113,7 +113,7 @@ impl Resume {
     }
 
     fn messages(&self, id: &str) -> f64 {
-        self.with(id, |session| timed(|| session.messages().expect("messages").len()))
+        self.with(id, |session| timed(|| session.messages().expect("messages")))
     }
 
     fn read(&self) -> f64 {

@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No session has this id.
+    /// No session has this id, or it was deleted.
     #[error("session {session} not found")]
     SessionNotFound {
         /// The id that was asked for.

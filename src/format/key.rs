@@ -262,5 +262,18 @@ mod tests {
         assert_eq!(parse_tagged_key(HEADER_PREFIX, &header_key(KEY)), Some(KEY));
         assert_eq!(parse_tagged_key(LABELS_PREFIX, &labels_key(KEY)), Some(KEY));
         assert_eq!(parse_tagged_key(HIDDEN_PREFIX, &hidden_key(KEY)), Some(KEY));
+        assert_eq!(parse_tagged_key(TOMBSTONE_PREFIX, &tombstone_key(KEY)), Some(KEY));
+    }
+
+    /// Goal: behind a prefix stands nothing that begins with it, and everything that is greater.
+    #[test]
+    fn the_key_behind_a_prefix() {
+        assert_eq!(behind(b"t"), b"u");
+        assert_eq!(behind(&[1, 0xff, 0xff]), [2]);
+        assert_eq!(behind(&[1, 0xff, 3, 0xff]), [1, 0xff, 4]);
+        for key in [KEY, StorageKey([0xff; 16])] {
+            let behind = behind(&key.0);
+            assert!(behind.as_slice() > part_key(key, u64::MAX, u32::MAX - 1).as_slice());
+        }
     }
 }

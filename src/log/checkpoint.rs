@@ -68,8 +68,11 @@ impl Checkpoints {
     fn take_drained(&self) -> Vec<Waiting> {
         let mut waiting = self.lock();
         waiting.retain(|_, waiting| !waiting.session.is_deleted());
-        let is_drained =
-            |_: &StorageKey, waiting: &mut Waiting| waiting.len <= waiting.session.lock().stored.len;
+        // Nothing for a session that storage does not know: should that be deleted first, nobody would remove it.
+        let is_drained = |_: &StorageKey, waiting: &mut Waiting| {
+            let tail = waiting.session.lock();
+            tail.header_stored && waiting.len <= tail.stored.len
+        };
         waiting.extract_if(is_drained).map(|(_, waiting)| waiting).collect()
     }
 

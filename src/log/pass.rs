@@ -247,8 +247,6 @@ impl<'a> Pass<'a> {
             done.push((Arc::clone(job.session), stored));
         }
         let removals = self.tombstones(&mut changes);
-        // Removed first: an id can be another session's by the end of the same pass.
-        changes.sort_by_key(|(_, value)| value.is_some());
         let mark = self.number();
         let drained = format::encode_drained(Drained { through: self.through }, mark);
         changes.push((format::DRAINED_KEY.to_vec(), Some(drained)));
@@ -258,6 +256,8 @@ impl<'a> Pass<'a> {
         Ok(Done { sessions: done, mark })
     }
 
+    /// An id can be another session's by the end of the same pass: jobs come in the order of creation, so that its removal
+    /// comes first.
     fn job_records(&mut self, job: &Job<'_>, after: Summary, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
         let new = &job.session.header;
         let key = new.key;

@@ -112,15 +112,13 @@ impl Events {
         self
     }
 
-    /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`]. Nothing is moved out of
-    /// the block that it was decoded from.
-    pub(crate) fn for_surface(self, mut take: impl FnMut(&Event)) -> Result<()> {
+    /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`].
+    pub(crate) fn for_surface(self, mut take: impl FnMut(Event)) -> Result<()> {
         let mut events = self.without_chunks();
         events.sections = Sections::ForSurface;
         events.unpacker = Some(Unpacker::default());
         while events.refill()? {
-            events.decoded.iter().rev().for_each(&mut take);
-            events.decoded.clear();
+            events.decoded.drain(..).rev().for_each(&mut take);
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Batch, Queued, Session};
 use crate::error::{Error, EventError, EventFault, Result};
 use crate::format::Sections;
-use crate::id::{Seq, Timestamp};
+use crate::id::Seq;
+use crate::log::spawn;
 use crate::log::tail::Tail;
 use crate::options::Append;
 use crate::surface::{Message, Surface, SurfaceOptions};
@@ -73,7 +74,7 @@ impl Session {
         self.fold_rendering(&mut surface, len)?;
         self.leave_checkpoint(&surface);
         if surface.bytes() > KEPT_BYTES {
-            return Ok(surface.into_messages());
+            return Ok(last_messages(surface));
         }
         let messages = surface.messages().to_vec();
         self.kept.put(surface);
@@ -100,7 +101,7 @@ impl Session {
         self.up_to(at.get())?;
         let mut surface = Surface::default();
         self.fold_rendering(&mut surface, at.get())?;
-        Ok(surface.into_messages())
+        Ok(last_messages(surface))
     }
 
     /// Returns the session's surface: for the messages, what was mended in them, and where they come from.
@@ -177,7 +178,7 @@ impl Session {
         let events = self.events(surface.next_seq().get()..to, false)?;
         let mut unmade = 0;
         events.for_surface(|event| {
-            surface.push(event);
+            surface.take(event);
             unmade += 1;
             if unmade == RENDERED_EVENTS {
                 surface.render_ahead();
@@ -190,7 +191,7 @@ impl Session {
 
     fn fold(&self, surface: &mut Surface, to: u64) -> Result<()> {
         let events = self.events(surface.next_seq().get()..to, false)?;
-        events.for_surface(|event| surface.push(event))?;
+        events.for_surface(|event| surface.take(event))?;
         surface.pass_to(to);
         Ok(())
     }
@@ -244,8 +245,8 @@ impl Session {
             let decoded =
                 run.view().decode(skip.unwrap_or(u32::MAX), u32::MAX, Sections::ForSurface, &mut events);
             decoded.map_err(|error| error.at(self.state.place(run.first_seq)))?;
-            for event in &events {
-                surface.push(event);
+            for event in events {
+                surface.take(event);
             }
             surface.pass_to(run.end());
         }
@@ -260,10 +261,21 @@ impl Session {
                 index,
                 fault,
             })?;
-            surface.push_parts(surface.next_seq().get(), &event.parts(Timestamp::default()));
+            surface.push_parts(surface.next_seq().get(), &event.kind, event.surface_op.as_ref());
         }
         Ok(())
     }
+}
+
+/// The messages of a surface that nobody needs any more. To free a large one takes a fifth of the time that it took to
+/// make: nobody waits for that.
+fn last_messages(mut surface: Surface) -> Vec<Message> {
+    let messages = surface.take_messages();
+    if surface.bytes() > KEPT_BYTES {
+        // Without a thread it is freed here.
+        let _ = spawn("sessionlog-free", move || drop(surface));
+    }
+    messages
 }
 
 /// Checks that sources are earlier events than those that name them, in a batch that begins at `next`. Those of a replace

@@ -80,8 +80,13 @@ impl Surface {
     /// Returns the messages without keeping anything.
     #[must_use]
     pub fn into_messages(mut self) -> Vec<Message> {
+        self.take_messages()
+    }
+
+    /// Gives the messages, and leaves what they were made from for somebody to drop.
+    pub(crate) fn take_messages(&mut self) -> Vec<Message> {
         self.render();
-        self.rendered.messages
+        std::mem::take(&mut self.rendered.messages)
     }
 
     /// Returns one message for each event that stands, as it was logged: nothing merged, moved, renamed, added or

@@ -9,6 +9,7 @@ mod looking_back;
 mod messages;
 mod process;
 mod read;
+mod rm;
 mod sessions;
 mod transfer;
 

@@ -104,6 +104,20 @@ fn golden_records() {
 }
 
 #[test]
+fn golden_tombstone() {
+    let tombstone = Tombstone { kept: 300, pending: true };
+    let stored = golden("tombstone.bin", &encode_tombstone(KEY, tombstone, NUMBER));
+    assert_eq!(decode_tombstone(KEY, &stored), Ok(tombstone));
+}
+
+#[test]
+fn golden_delete_frame() {
+    let stored = golden("frame-delete.bin", &super::frames::frame_of(&[Action::Delete { key: KEY }]));
+    let view = read_frame(&stored, [0x77; 16]).unwrap();
+    assert_eq!(view.actions().collect::<Result<Vec<_>, _>>(), Ok(vec![Action::Delete { key: KEY }]));
+}
+
+#[test]
 fn golden_frame() {
     let run = encode(&events());
     let stored = golden("frame.bin", &super::frames::frame(std::slice::from_ref(&run)));

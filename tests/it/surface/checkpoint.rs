@@ -186,7 +186,7 @@ fn a_checkpoint_comes_behind_what_it_covers() {
         assert_eq!(medium.take_log(), [], "asking writes nothing");
         store.drain().unwrap();
         let log = medium.take_log();
-        let at = |wanted: &dyn Fn(&Step) -> bool| log.iter().position(|step| wanted(step)).unwrap();
+        let at = |wanted: &dyn Fn(&Step) -> bool| log.iter().position(wanted).unwrap();
         let counted = at(&|step| matches!(step, Step::Apply(Map::Sessions, _)));
         let written = at(&|step| matches!(step, Step::Apply(Map::Derived, _)));
         assert!(counted < written, "round {round}: {log:?}");

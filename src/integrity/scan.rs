@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::finding::{Finding, FindingKind, Severity};
-use super::hash::HistoryHash;
 use super::journal::{Frames, JournalBytes};
 use super::records;
 use super::report::{Head, ScanProgress, ScanReport};
@@ -19,6 +18,7 @@ use crate::format::{self, Hash, NewHeader, WriteNumber};
 use crate::id::{Seq, SessionId, StorageKey};
 use crate::log::core::Core;
 use crate::log::tail::SessionState;
+use crate::running_hash::RunningHash;
 use crate::session::Session;
 use crate::storage::{JournalFiles, Map, Storage};
 use crate::store::{Handle, Store};
@@ -41,11 +41,11 @@ type Progress = Box<dyn FnMut(&ScanProgress<'_>) + Send>;
 /// # Examples
 /// ```
 /// # fn main() -> sessionlog::Result<()> {
-/// use sessionlog::{NewEvent, NewSession, Scan, Store};
+/// use sessionlog::{NewEvent, NewSession, Scan, Seq, Store};
 /// let store = Store::in_memory()?;
 /// let session = store.create(NewSession::new())?;
 /// session.append(NewEvent::user_message("hello"))?;
-/// let noted = session.history_hash()?;
+/// let noted = session.running_hash(Seq::new(session.len()))?;
 /// session.append(NewEvent::user_message("more"))?;
 /// let report = Scan::new().session(session.id().clone()).expect(1, noted).store(&store)?;
 /// assert!(report.is_clean());
@@ -54,7 +54,7 @@ type Progress = Box<dyn FnMut(&ScanProgress<'_>) + Send>;
 #[derive(Default)]
 pub struct Scan {
     session: Option<SessionId>,
-    expect: Option<(u64, HistoryHash)>,
+    expect: Option<(u64, RunningHash)>,
     progress: Option<Progress>,
 }
 
@@ -84,7 +84,7 @@ impl Scan {
     /// the one that was noted. Another one is the finding [`FindingKind::Expected`]. Only with
     /// [`session`](Self::session).
     #[must_use]
-    pub fn expect(mut self, events: u64, hash: HistoryHash) -> Self {
+    pub fn expect(mut self, events: u64, hash: RunningHash) -> Self {
         self.expect = Some((events, hash));
         self
     }
@@ -266,7 +266,7 @@ impl<'a> Scanner<'a> {
             before = Some(key);
         }
         for state in undrained {
-            let is_new = state.lock().created.is_some_and(|created| created > 0) && !state.is_deleted();
+            let is_new = state.lock().visible_since().is_some_and(|since| since > 0) && !state.is_deleted();
             if is_new && ground.storage.get(Map::Sessions, &format::header_key(state.key()))?.is_none() {
                 self.session(state.key())?;
             }
@@ -294,6 +294,10 @@ impl<'a> Scanner<'a> {
 
     /// Checks a session, and again while the store is in use and something seems wrong.
     fn session(&mut self, key: StorageKey) -> Result<()> {
+        // One that an import has begun is none yet.
+        if self.is_unpublished(key)? {
+            return Ok(());
+        }
         let (mut checked, mut findings) = self.look(key)?;
         if self.live.is_some() {
             for _ in 1..LOOKS {
@@ -346,6 +350,18 @@ impl<'a> Scanner<'a> {
         Ok((checked, findings))
     }
 
+    fn is_unpublished(&self, key: StorageKey) -> Result<bool> {
+        let in_use = self.core().and_then(|core| state(core, key));
+        if let Some(state) = in_use {
+            return Ok(state.lock().visible_since().is_none());
+        }
+        match self.ground.pending.get(&key) {
+            Some(pending) if pending.begun.is_some() => Ok(true),
+            Some(pending) if pending.published.is_some() => Ok(false),
+            _ => self.ground.is_hidden(key),
+        }
+    }
+
     /// Whether the session was deleted: as storage, the journal or the open store has it.
     fn is_deleted(&self, key: StorageKey) -> Result<bool> {
         let in_journal = self.ground.pending.get(&key).is_some_and(|pending| pending.deleted.is_some());
@@ -357,7 +373,7 @@ impl<'a> Scanner<'a> {
         let head = Head {
             session: checked.id.clone().unwrap_or_else(|| key.to_string()),
             length: checked.len,
-            hash: checked.head.map(HistoryHash::from),
+            hash: checked.head.map(RunningHash::from),
         };
         if let Some(progress) = &mut self.progress {
             let ScanReport { sessions, events, errors, .. } = self.report;
@@ -458,7 +474,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// One session, from its very first event on.
-    fn one(&mut self, id: &SessionId, expect: Option<(u64, HistoryHash)>) -> Result<()> {
+    fn one(&mut self, id: &SessionId, expect: Option<(u64, RunningHash)>) -> Result<()> {
         let key = self.find(id)?;
         self.session(key)?;
         let Some(new) = self.new_header(key)? else { return Ok(()) };
@@ -509,7 +525,7 @@ impl<'a> Scanner<'a> {
         }
         findings.into_iter().for_each(|finding| self.report.add(finding));
         if let Some((seq, expected)) = expect {
-            let found = match probed.map(HistoryHash::from) {
+            let found = match probed.map(RunningHash::from) {
                 Some(hash) if hash == expected => return Ok(()),
                 Some(hash) => format!("hash {hash}"),
                 None if seq > whole => format!("a session of {whole} events"),
@@ -563,14 +579,14 @@ fn tail(
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
     let Some(state) = state(core, key) else { return Ok(()) };
-    if state.lock().created.is_none() || state.is_deleted() {
+    if state.lock().visible_since().is_none() || state.is_deleted() {
         return Ok(());
     }
     if checked.id.is_none() {
         checked.id = Some(state.header.id.as_str().to_owned());
         checked.len = state.header.prefix_len();
         let session = Session::new(handle.clone(), Arc::clone(&state));
-        checked.head = session.history_hash_at(Seq::new(checked.len)).ok().map(|hash| Hash(*hash.as_bytes()));
+        checked.head = session.running_hash(Seq::new(checked.len)).ok().map(|hash| Hash(*hash.as_bytes()));
     }
     let session = Session::new(handle.clone(), Arc::clone(&state));
     if session.len() <= checked.len {
@@ -607,7 +623,7 @@ fn follow_tail(
     new: &NewHeader,
     (from, to): (u64, u64),
     (mut hash, mut probed): (Option<Hash>, Option<Hash>),
-    expect: Option<(u64, HistoryHash)>,
+    expect: Option<(u64, RunningHash)>,
 ) -> Result<(Option<Hash>, Option<Hash>)> {
     let core = handle.core();
     let Some(state) = core.catalog.by_key(new.key, core.storage.as_ref())? else { return Ok((None, probed)) };

@@ -49,6 +49,9 @@ impl View<'_> {
     /// A session's stored header, if it is sound.
     pub(super) fn header(&self, key: StorageKey) -> Result<Option<SessionHeader>> {
         let value = self.storage.get(Map::Sessions, &format::header_key(key))?;
+        if value.is_none() && self.pending.get(&key).is_some_and(|pending| pending.published.is_some()) {
+            return self.hidden_header(key);
+        }
         Ok(value.and_then(|value| format::decode_header(key, &value).ok()))
     }
 
@@ -69,6 +72,17 @@ impl View<'_> {
         let value = self.storage.get(Map::Sessions, &format::tombstone_key(key))?;
         let broken = Tombstone { kept: format::MAX_NUMBER, pending: true };
         Ok(value.map(|value| format::decode_tombstone(key, &value).unwrap_or(broken)))
+    }
+
+    /// Whether an import of this session has begun and was not published: it has no header yet.
+    pub(super) fn is_hidden(&self, key: StorageKey) -> Result<bool> {
+        Ok(self.storage.get(Map::Sessions, &format::hidden_key(key))?.is_some())
+    }
+
+    /// The header of a session that storage has as a hidden one, if it is sound.
+    pub(super) fn hidden_header(&self, key: StorageKey) -> Result<Option<SessionHeader>> {
+        let value = self.storage.get(Map::Sessions, &format::hidden_key(key))?;
+        Ok(value.and_then(|value| format::decode_hidden(key, &value).ok()))
     }
 
     /// The session that an id leads to.

@@ -34,7 +34,7 @@ fuzz_target!(|file: &[u8]| {
     }
     store.drain().expect("memory drains");
     let check = store.scan().expect("it is open");
-    assert!(check.is_clean(), "{:?}", check.problems);
+    assert!(check.is_clean(), "{:?}", check.findings);
 });
 
 /// What was imported. A refusal says where.

@@ -61,7 +61,7 @@ fn refused(text: &str) -> Vec<(u64, String)> {
 
 fn sound(store: &Store) {
     let report = store.scan().unwrap();
-    assert!(report.is_clean(), "{:?}", report.problems);
+    assert!(report.is_clean(), "{:?}", report.findings);
 }
 
 const HEADER: &str = r#"{"type":"session","version":1,"id":"s","createdAt":5}"#;

@@ -54,6 +54,26 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
         let Some(session) = format::parse_tagged_key(format::SUMMARY_PREFIX, key) else { return strange() };
         return lost_header(ground, session, "summary", key);
     }
+    if key.starts_with(format::LABELS_PREFIX) {
+        let Some(session) = format::parse_tagged_key(format::LABELS_PREFIX, key) else { return strange() };
+        if let Err(error) = format::decode_labels(session, value) {
+            return Ok(broken(FindingKind::Label, "a session's labels", error)
+                .map(|finding| finding.of(None, session)));
+        }
+        return lost_header(ground, session, "labels", key);
+    }
+    if key.starts_with(format::HIDDEN_PREFIX) {
+        let Some(session) = format::parse_tagged_key(format::HIDDEN_PREFIX, key) else { return strange() };
+        if let Err(error) = format::decode_hidden(session, value) {
+            return Ok(broken(FindingKind::Header, "the header of an import under way", error)
+                .map(|finding| finding.of(None, session)));
+        }
+        if ground.pending.get(&session).is_some_and(|pending| pending.published.is_some()) {
+            return Ok(None);
+        }
+        let finding = Finding::notice(FindingKind::Leftover, "a finished import", "one that was interrupted");
+        return Ok(at(finding.of(None, session)));
+    }
     if key.starts_with(format::TOMBSTONE_PREFIX) {
         let Some(session) = format::parse_tagged_key(format::TOMBSTONE_PREFIX, key) else { return strange() };
         if let Err(error) = format::decode_tombstone(session, value) {
@@ -109,7 +129,9 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
 
 /// A finding for a record whose session has no header.
 fn lost_header(ground: View<'_>, session: StorageKey, what: &str, key: &[u8]) -> Result<Option<Finding>> {
-    if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() {
+    if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some()
+        || ground.is_hidden(session)?
+    {
         return Ok(None);
     }
     let finding = Finding::error(FindingKind::Header, "a session's header", format!("only its {what}"));

@@ -130,6 +130,9 @@ impl View<'_> {
     /// The running hash behind the first `at` events of `key`, as blocks, records and the journal have it; `None` where
     /// they do not give it.
     pub(super) fn hash_at(&self, key: StorageKey, at: u64) -> Result<Option<Hash>> {
+        if at == 0 {
+            return Ok(Some(Hash::START));
+        }
         // Pieces of the journal that lie between what storage gives and `at`, the last one first.
         let mut pieces = Vec::new();
         let (mut key, mut at) = (key, at);

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use sessionlog::storage::{Map, SledStorage, Storage};
 
 use super::{Bench, tree};
+use crate::support::bytes::noise;
 
 /// Changes the values of a closed store.
 fn harm(bench: &Bench, change: impl FnOnce(&SledStorage)) {
@@ -56,12 +57,8 @@ fn damage_found_and_repaired() {
 fn an_ended_session() {
     let bench = Bench::with_events(0);
     let event = |n: u32| {
-        let noise: String = (0..4_000_u32)
-            .map(|at| {
-                char::from(b'a' + u8::try_from((at.wrapping_mul(2_654_435_761) ^ n) >> 9 & 15).unwrap())
-            })
-            .collect();
-        format!("{{\"type\":\"n\",\"at\":{n},\"noise\":\"{noise}{}\"}}\n", "z".repeat(n as usize))
+        let noise = noise(u64::from(n), 1_000);
+        format!("{{\"type\":\"n\",\"at\":{n},\"noise\":\"{noise}\"}}\n")
     };
     bench.feed(["append", "s"], (0..40).map(event).collect::<String>()).fine();
     harm(&bench, |engine| {

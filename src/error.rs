@@ -116,10 +116,32 @@ pub enum Error {
     /// A header's free metadata is larger than a header may be.
     #[error("metadata of {bytes} bytes exceeds {max_bytes}")]
     MetaTooLarge {
-        /// Bytes of all names and values.
+        /// Bytes of all names and values, and 8 more for each.
         bytes: usize,
         /// The greatest number of bytes.
         max_bytes: usize,
+    },
+    /// A label's name is empty, or holds `=` or a control character.
+    #[error("bad label name {name:?}: it is empty, or holds `=` or a control character")]
+    BadLabel {
+        /// The name.
+        name: String,
+    },
+    /// A session's title and labels would be larger than a record may be.
+    #[error("title and labels of {bytes} bytes exceed {max_bytes}")]
+    LabelsTooLarge {
+        /// Bytes of the title and of all names and values, and 8 more for each label.
+        bytes: usize,
+        /// The greatest number of bytes.
+        max_bytes: usize,
+    },
+    /// A file cannot be imported; see [`Fault`](crate::transfer::Fault). Nothing of it was stored.
+    #[error("{}", Faults(faults, *total))]
+    Import {
+        /// What is wrong with it: the first 1,000 faults.
+        faults: Vec<crate::transfer::Fault>,
+        /// How many there are.
+        total: u64,
     },
     /// Stored bytes are damaged; nothing was changed. Reads of other places go on working.
     ///
@@ -476,6 +498,18 @@ pub enum EventFault {
         /// Why.
         reason: &'static str,
     },
+}
+
+struct Faults<'a>(&'a [crate::transfer::Fault], u64);
+
+impl fmt::Display for Faults<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            ([only], _) => only.fmt(f),
+            ([first, ..], total) => write!(f, "{total} faults, the first in {first}"),
+            ([], total) => write!(f, "{total} faults"),
+        }
+    }
 }
 
 struct Holder(Option<u32>);

@@ -59,6 +59,7 @@
 //! | --- | --- | --- |
 //! | an append with [`Durability::Sync`] | survives | survives |
 //! | an append with [`Durability::Buffered`] | survives | survives once the sync window has passed |
+//! | [`Session::label`], [`HiddenSession::publish`] | survive | survive |
 //! | [`Store::create`], [`Session::fork`] | survive | survive |
 //! | [`Store::flush`], [`Store::close`] | | all that was appended before survives |
 //!
@@ -81,6 +82,12 @@
 //! After a crash nothing need be done to open a store. [`Session::inspect`] tells what the last turn left open, and
 //! [`Session::resume`] closes it, so that an agent can go on. [`Session::replay`] gives a run again at its own pace, or
 //! plays it into a fork. [`Session::statistics`] and [`Store::statistics`] count and measure.
+//!
+//! # Names, and moving in and out
+//!
+//! [`Session::label`] gives a session a title and labels, which may change. [`transfer`] writes sessions as JSON Lines
+//! and reads them again: a file as a whole or not at all. What it builds on is public: [`Store::create_hidden`] makes a
+//! session that nobody sees until it is published, and [`Session::running_hash`] says whether two histories are equal.
 //!
 //! # Errors
 //!
@@ -111,24 +118,28 @@ mod event;
 mod format;
 mod id;
 mod integrity;
+mod labels;
 mod list;
 mod log;
 mod options;
 mod recovery;
 mod replay;
+mod running_hash;
 mod session;
 mod stats;
 pub mod storage;
 mod store;
 mod surface;
+pub mod transfer;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
-pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
+pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
-    BackupReport, BadHash, Finding, FindingKind, Head, HistoryHash, Quarantine, QuarantinedItem, Remedy,
-    RemedyKind, Repair, RepairReport, Scan, ScanProgress, ScanReport, Severity,
+    BackupReport, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind, Repair,
+    RepairReport, Scan, ScanProgress, ScanReport, Severity,
 };
+pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
 pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;
@@ -140,7 +151,8 @@ pub use recovery::{
     Inspection, OpenCall, OpenStep, OpenTurn, Resumed, TOOL_OUTCOME_UNKNOWN, unfinished_text,
 };
 pub use replay::{Pace, Replay, StopReplay};
-pub use session::{Parent, Session, SessionHeader, SessionInfo};
+pub use running_hash::{BadRunningHash, RunningHash};
+pub use session::{HiddenSession, Parent, Session, SessionHeader, SessionInfo};
 pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};
 pub use surface::{

@@ -43,7 +43,7 @@ impl Sessions {
         let mut undrained: Vec<_> = core
             .undrained()
             .into_iter()
-            .filter(|state| state.lock().created.is_some_and(|created| created <= up_to.0))
+            .filter(|state| state.lock().visible_since().is_some_and(|since| since <= up_to.0))
             .filter(|state| !state.is_deleted())
             .map(|state| {
                 let updated = state.lock().updated(up_to);

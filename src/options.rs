@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Result;
-use crate::event::{Event, EventKind};
-use crate::id::{Seq, SessionId};
+use crate::error::{Error, Result};
+use crate::event::{Event, EventKind, JsonString, JsonText};
+use crate::id::{Seq, SessionId, Timestamp};
 use crate::storage::{JournalFiles, Storage};
 use crate::store::Store;
 
@@ -20,8 +20,15 @@ pub const MAX_EVENT_BYTES: u64 = 16 << 20;
 pub const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// The most events in one batch.
 pub const MAX_BATCH_EVENTS: usize = 65_536;
-/// The most bytes of names and values in a session's metadata: a header is one small value of the engine.
+/// The most bytes of names and values in a session's metadata, and 8 more for each: a header is one small value of the
+/// engine.
 pub(crate) const MAX_META_BYTES: usize = 4 << 10;
+/// What each piece counts beside its name and value.
+const EACH_META_BYTES: usize = 8;
+/// The most bytes of unknown fields of an imported header.
+const MAX_FIELD_BYTES: usize = 640;
+/// The most bytes of what such a header says about a parent: an id in JSON, and a number.
+const MAX_NOTE_BYTES: usize = 640;
 /// How long a Buffered event may wait for its sync.
 pub(crate) const SYNC_WINDOW: Duration = Duration::from_millis(200);
 /// How long an event may stay in the tail.
@@ -247,6 +254,8 @@ impl StoreOptions {
 pub struct NewSession {
     pub(crate) id: Option<SessionId>,
     pub(crate) meta: BTreeMap<String, String>,
+    pub(crate) created_at: Option<Timestamp>,
+    pub(crate) extra: Vec<(JsonString, JsonText)>,
 }
 
 impl NewSession {
@@ -257,14 +266,57 @@ impl NewSession {
 
     /// A session with this id.
     pub fn with_id(id: SessionId) -> Self {
-        Self { id: Some(id), meta: BTreeMap::new() }
+        Self { id: Some(id), ..Self::default() }
     }
 
-    /// Adds a piece of free metadata; it never changes later. All of it may have 4 KiB.
+    /// Adds a piece of free metadata; it never changes later. All of it may have 4 KiB, where
+    /// each piece counts 8 bytes more.
     #[must_use]
     pub fn meta(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.meta.insert(name.into(), value.into());
         self
+    }
+
+    /// Says when it was created, for one that is brought in from elsewhere. Default: now.
+    #[must_use]
+    pub fn created_at(mut self, time: Timestamp) -> Self {
+        self.created_at = Some(time);
+        self
+    }
+}
+
+impl NewSession {
+    /// Keeps a field of a header that this one has no place for, as it is; see
+    /// [`SessionHeader::extra`](crate::SessionHeader::extra). All of them may have 640 bytes, beside those named
+    /// `parent` and `prefixLength`, which tell where an imported session was forked from elsewhere.
+    #[must_use]
+    pub fn field(mut self, name: impl Into<JsonString>, value: JsonText) -> Self {
+        self.extra.push((name.into(), value));
+        self
+    }
+
+    /// Checks that its header fits in one value of the engine. Creating it does this too.
+    ///
+    /// # Errors
+    /// [`Error::MetaTooLarge`].
+    pub fn check(&self) -> Result<()> {
+        let bytes = self.meta.iter().map(|(name, value)| name.len() + value.len() + EACH_META_BYTES).sum();
+        if bytes > MAX_META_BYTES {
+            return Err(Error::MetaTooLarge { bytes, max_bytes: MAX_META_BYTES });
+        }
+        let mut notes = 0;
+        let mut bytes = 0;
+        for (name, value) in &self.extra {
+            let len = name.spelling().len() + value.as_str().len() + EACH_META_BYTES;
+            match name.spelling() {
+                "parent" | "prefixLength" => notes += len,
+                _ => bytes += len,
+            }
+        }
+        match bytes > MAX_FIELD_BYTES || notes > MAX_NOTE_BYTES {
+            true => Err(Error::MetaTooLarge { bytes: bytes + notes, max_bytes: MAX_FIELD_BYTES }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -273,6 +325,7 @@ impl NewSession {
 pub struct Append {
     pub(crate) expected: Option<Seq>,
     pub(crate) durability: Option<Durability>,
+    pub(crate) recorded: bool,
 }
 
 impl Append {
@@ -299,6 +352,14 @@ impl Append {
     #[must_use]
     pub fn buffered(mut self) -> Self {
         self.durability = Some(Durability::Buffered);
+        self
+    }
+
+    /// As a record from elsewhere: `surfaceOp` and `sourceEventSeqs` are kept as they are, and not checked against the
+    /// surface. One that does not fit replaces nothing there, and is [reported](crate::Report).
+    #[must_use]
+    pub fn recorded(mut self) -> Self {
+        self.recorded = true;
         self
     }
 }

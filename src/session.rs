@@ -1,6 +1,8 @@
 //! The handle on one session.
 
 mod checkpoint;
+mod hidden;
+mod labels;
 mod looking;
 mod surface;
 
@@ -9,9 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::event::{NewEvent, SurfaceOp};
+use crate::event::{JsonString, JsonText, NewEvent, SurfaceOp};
 use crate::format::RunEncoder;
 use crate::id::{Seq, SessionId, Timestamp};
+use crate::labels::Labels;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
 use crate::log::follow::Follow;
@@ -21,6 +24,7 @@ use crate::log::tail::{SessionState, TailRun};
 use crate::options::{Append, Durability, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, NewSession};
 use crate::store::{Handle, fork};
 use crate::surface::Surface;
+pub use hidden::HiddenSession;
 use surface::Kept;
 
 /// A session of an open store: its events are appended and read here.
@@ -45,6 +49,8 @@ pub struct SessionHeader {
     pub parent: Option<Parent>,
     /// Free metadata, given when it was created.
     pub meta: BTreeMap<String, String>,
+    /// Fields of the header that it was imported with and that nothing here has a place for, as they came.
+    pub extra: Vec<(JsonString, JsonText)>,
 }
 
 /// Where a fork comes from.
@@ -67,6 +73,8 @@ pub struct SessionInfo {
     pub len: u64,
     /// The timestamp of its last event; when it was created, if it has none of its own.
     pub updated_at: Timestamp,
+    /// Its title and labels.
+    pub labels: Labels,
 }
 
 impl Session {
@@ -426,7 +434,9 @@ impl Batch {
             if how.durability.is_none() && core.durability.of(&event.kind) == Durability::Sync {
                 batch.durability = Durability::Sync;
             }
-            if event.surface_op() != SurfaceOp::Append {
+            if how.recorded {
+                // What it does to the surface is told where the surface is made.
+            } else if event.surface_op() != SurfaceOp::Append {
                 batch.replaces = true;
             } else if let Some(last) = event.source_event_seqs().into_iter().max() {
                 batch.last_sources.push((index, last));
@@ -452,14 +462,15 @@ pub(crate) fn header(core: &Core, state: &SessionState) -> Result<SessionHeader>
         created_at: state.header.created,
         parent,
         meta: state.header.meta.clone(),
+        extra: state.header.extra.clone(),
     })
 }
 
 pub(crate) fn info(core: &Core, state: &SessionState) -> Result<SessionInfo> {
     let up_to = core.up_to();
-    let (len, updated_at) = {
+    let (len, updated_at, labels) = {
         let tail = state.lock();
-        (tail.visible(up_to), tail.updated(up_to))
+        (tail.visible(up_to), tail.updated(up_to), tail.labels.now.as_ref().clone())
     };
-    Ok(SessionInfo { header: header(core, state)?, len, updated_at })
+    Ok(SessionInfo { header: header(core, state)?, len, updated_at, labels })
 }

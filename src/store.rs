@@ -19,7 +19,7 @@ use crate::log;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
 use crate::log::tail::{SessionState, Tail};
-use crate::options::{MAX_META_BYTES, NewSession, StoreOptions};
+use crate::options::{NewSession, StoreOptions};
 use crate::session::Session;
 use crate::storage::{
     Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
@@ -250,7 +250,7 @@ impl Store {
             return Err(Error::Closed);
         }
         let state = core.catalog.by_id(id, core.storage.as_ref())?;
-        match state.filter(|state| state.lock().created.is_some()) {
+        match state.filter(|state| state.lock().visible_since().is_some()) {
             Some(state) => {
                 core.drain.check_end(core, &state)?;
                 Ok(Session::new(self.handle.clone(), state))
@@ -530,26 +530,48 @@ pub(crate) fn fork(handle: &Handle, parent: &Arc<SessionState>, at: Seq, new: Ne
     create(handle, new, Some((parent, at.get())))
 }
 
-fn create(handle: &Handle, new: NewSession, parent: Option<(&Arc<SessionState>, u64)>) -> Result<Session> {
+fn create(
+    handle: &Handle,
+    mut new: NewSession,
+    parent: Option<(&Arc<SessionState>, u64)>,
+) -> Result<Session> {
+    if let Some((parent, _)) = parent {
+        let own = std::mem::replace(&mut new.meta, parent.header.meta.clone());
+        new.meta.extend(own);
+    }
+    add(handle, new, parent, false)
+}
+
+/// Creates a session, or a fork, that nobody sees until it is published.
+pub(crate) fn create_hidden(
+    handle: &Handle,
+    new: NewSession,
+    parent: Option<(&Arc<SessionState>, u64)>,
+) -> Result<Session> {
+    add(handle, new, parent, true)
+}
+
+fn add(
+    handle: &Handle,
+    new: NewSession,
+    parent: Option<(&Arc<SessionState>, u64)>,
+    hidden: bool,
+) -> Result<Session> {
     let core = handle.core();
     core.health.check()?;
     core.observers.refuse_own_thread()?;
     let key = StorageKey::mint();
-    let mut meta = parent.map(|(parent, _)| parent.header.meta.clone()).unwrap_or_default();
-    meta.extend(new.meta);
-    let bytes = meta.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > MAX_META_BYTES {
-        return Err(Error::MetaTooLarge { bytes, max_bytes: MAX_META_BYTES });
-    }
+    new.check()?;
     let header = NewHeader {
         id: new.id.unwrap_or_else(|| key.to_id()),
         key,
-        created: Timestamp::now(),
+        created: new.created_at.unwrap_or_else(Timestamp::now),
         parent: parent.map(|(parent, prefix_len)| (parent.key(), prefix_len)),
-        meta,
+        meta: new.meta,
+        extra: new.extra,
     };
     let (state, ticket) = loop {
-        match queue_creation(core, &header, parent)? {
+        match queue_creation(core, &header, parent, hidden)? {
             Queued::At(state, ticket) => break (state, ticket),
             Queued::Deleting(ticket) => core.committer.wait_for_other(ticket, core)?,
         }
@@ -571,6 +593,7 @@ fn queue_creation(
     core: &Core,
     header: &NewHeader,
     parent: Option<(&Arc<SessionState>, u64)>,
+    hidden: bool,
 ) -> Result<Queued> {
     let mut used = core.catalog.lock();
     // Behind a deletion that is queued the id is free: one is not taken back without the other.
@@ -591,6 +614,13 @@ fn queue_creation(
         if prefix_len > len {
             return Err(Error::ForkBeyondEnd { parent: parent.header.id.clone(), prefix_len, len });
         }
+    }
+    if hidden {
+        let state = SessionState::new_hidden(header.clone());
+        let work = Work::Begin { session: Arc::clone(&state) };
+        let ticket = core.committer.enqueue(Request { work, sync: false })?;
+        used.add_key(&state);
+        return Ok(Queued::At(state, ticket));
     }
     let state = SessionState::new(header.clone());
     let work = Work::Create { session: Arc::clone(&state) };

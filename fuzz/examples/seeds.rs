@@ -1,6 +1,6 @@
 //! Writes the seed corpora: `cargo run --release --example seeds`, in the folder `fuzz`.
 //!
-//! For `event_json`, a line of each file in `tests/data/cases`; for `journal` and `block`, inputs that do each kind of
+//! For `event_json`, a line of each file in `tests/data/cases`; for `import`, those files and a fork; for `journal` and `block`, inputs that do each kind of
 //! damage once, and what a journal looks like; for `ops`, any bytes are a script.
 
 use std::fs;
@@ -11,6 +11,7 @@ use sessionlog_fuzz::base::KILLED;
 
 fn main() -> Result<()> {
     event_json()?;
+    import()?;
     journal()?;
     block()?;
     ops()
@@ -38,6 +39,26 @@ fn event_json() -> Result<()> {
     seed("event_json", "every_field", full)?;
     let result = br#"{"type":"tool/result","id":"c","error":"no","result":null,"timestamp":1,"seq":18446744073709551615}"#;
     seed("event_json", "result_and_error", result)
+}
+
+fn import() -> Result<()> {
+    for entry in fs::read_dir("../tests/data/cases")? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        seed("import", &name, &fs::read(&path)?)?;
+    }
+    let message = |seq, text| {
+        format!("{{\"type\":\"user/message\",\"seq\":{seq},\"content\":\"{text}\",\"timestamp\":5}}\n")
+    };
+    let events = message(0, "a") + &message(1, "b") + &message(2, "x");
+    for (name, prefix) in [("fork", 2), ("fork_of_more", 3), ("fork_of_nothing", 0)] {
+        let header = format!(
+            "{{\"type\":\"session\",\"version\":1,\"id\":\"s\",\"createdAt\":5,\"parent\":\"p\",\"prefixLength\":{prefix},\
+             \"length\":3,\"title\":\"T\",\"labels\":{{\"k\":\"v\"}},\"meta\":{{\"a\":\"b\"}},\"x\":[1e400]}}\n"
+        );
+        seed("import", name, (header + &events).as_bytes())?;
+    }
+    Ok(())
 }
 
 fn journal() -> Result<()> {

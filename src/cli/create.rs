@@ -6,6 +6,7 @@ use std::io::Write;
 use sessionlog::{NewSession, SessionId};
 
 use super::exit::Failure;
+use super::label::name_and_value;
 use super::output;
 use super::place::Place;
 
@@ -46,12 +47,4 @@ pub(crate) fn run(place: &Place, args: Args, out: &mut impl Write) -> Result<(),
     output::line(out, session.id().as_str())?;
     output::flush(out)?;
     Ok(store.close()?)
-}
-
-fn name_and_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some(("", _)) => Err("the name before `=` is empty".into()),
-        Some((name, value)) => Ok((name.into(), value.into())),
-        None => Err("NAME=VALUE expected".into()),
-    }
 }

@@ -64,6 +64,11 @@ impl Failure {
         }
     }
 
+    /// An error in an open store.
+    pub(crate) fn of(error: &Error) -> Self {
+        Self::Told { code: code(error), message: with_causes(error), hint: hint(error) }
+    }
+
     /// A file operation of the command line's own.
     pub(crate) fn io(what: &str, error: &io::Error) -> Self {
         Self::refused(format!("{what}: {error}"))
@@ -110,7 +115,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Told { code: code(&error), message: with_causes(&error), hint: hint(&error) }
+        Self::of(&error)
     }
 }
 

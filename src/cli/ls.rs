@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use sessionlog::{HistoryHash, Parent, SessionId, SessionInfo, Statistics, Store};
+use sessionlog::{Parent, RunningHash, SessionId, SessionInfo, Statistics, Store};
 
 use super::exit::Failure;
+use super::label::name_and_value;
 use super::output::{Buffered, printable};
 use super::place::Place;
 use super::time::rfc3339;
@@ -15,8 +16,9 @@ use super::time::rfc3339;
 const PAGE: usize = 1_000;
 /// A longer cell does not widen its column.
 const WIDEST: usize = 44;
-const HEADINGS: [&str; COLUMNS] = ["ID", "EVENTS", "CREATED", "UPDATED", "PARENT@PREFIX", "META"];
-const COLUMNS: usize = 6;
+const HEADINGS: [&str; COLUMNS] =
+    ["ID", "EVENTS", "CREATED", "UPDATED", "PARENT@PREFIX", "META", "TITLE", "LABELS"];
+const COLUMNS: usize = 8;
 /// The column of a number, which stands to the right.
 const EVENTS: usize = 1;
 
@@ -25,11 +27,29 @@ const EVENTS: usize = 1;
 #[command(after_help = "\
 Examples:
   sessionlog ls
+  sessionlog ls --label branch=main --title release
   sessionlog ls --json | jq -r 'select(.length > 0) | .id'")]
 pub(crate) struct Args {
     /// One JSON object a line, with times in milliseconds
     #[arg(long)]
     json: bool,
+
+    /// Only those with this label; may be given several times
+    #[arg(long, value_name = "K=V", value_parser = name_and_value)]
+    label: Vec<(String, String)>,
+
+    /// Only those whose title holds this text
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+impl Args {
+    fn wants(&self, info: &SessionInfo) -> bool {
+        let labels = &info.labels;
+        let title = |text: &String| labels.title.as_ref().is_some_and(|title| title.contains(text));
+        self.title.as_ref().is_none_or(title)
+            && self.label.iter().all(|(name, value)| labels.labels.get(name) == Some(value))
+    }
 }
 
 /// What `--json` prints for a session, here and in `show`.
@@ -48,7 +68,9 @@ pub(crate) struct Record<'a> {
     prefix_length: Option<u64>,
     meta: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hash: Option<HistoryHash>,
+    pub(crate) hash: Option<RunningHash>,
+    title: Option<&'a str>,
+    labels: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) statistics: Option<&'a Statistics>,
 }
@@ -66,6 +88,8 @@ impl<'a> Record<'a> {
             prefix_length: parent.map(|parent| parent.prefix_len),
             meta: &info.header.meta,
             hash: None,
+            title: info.labels.title.as_deref(),
+            labels: &info.labels.labels,
             statistics: None,
         }
     }
@@ -78,7 +102,7 @@ impl<'a> Record<'a> {
 pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let store = place.open()?;
     let mut out = Buffered::new(out);
-    let listed = if args.json { json(&store, &mut out) } else { table(&store, &mut out) };
+    let listed = if args.json { json(&store, args, &mut out) } else { table(&store, args, &mut out) };
     // What was found before a failure is true and is printed.
     match listed {
         Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
@@ -86,20 +110,25 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     }
 }
 
-fn json(store: &Store, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
+fn json(store: &Store, args: &Args, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
     for info in store.list()? {
-        let record = Record::of(&info?).json()?;
+        let info = info?;
+        if !args.wants(&info) {
+            continue;
+        }
+        let record = Record::of(&info).json()?;
         out.line(|line| line.extend_from_slice(record.as_bytes()))?;
     }
     Ok(())
 }
 
-fn table(store: &Store, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
+fn table(store: &Store, args: &Args, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
     let mut page = vec![HEADINGS.map(String::from)];
     let mut is_empty = true;
     for info in store.list()? {
         match info {
-            Ok(info) => page.push(row(&info)),
+            Ok(info) if args.wants(&info) => page.push(row(&info)),
+            Ok(_) => {}
             Err(error) => {
                 print(&page, out)?;
                 return Err(error.into());
@@ -129,6 +158,8 @@ fn row(info: &SessionInfo) -> [String; COLUMNS] {
         rfc3339(info.updated_at),
         parent.map_or_else(|| "-".into(), |parent| format!("{}@{}", parent_name(parent), parent.prefix_len)),
         meta(&header.meta),
+        info.labels.title.as_deref().map_or_else(|| "-".into(), printable),
+        meta(&info.labels.labels),
     ]
 }
 

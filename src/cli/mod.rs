@@ -8,8 +8,11 @@ mod backup;
 mod create;
 mod demo;
 mod exit;
+mod export;
 mod fork;
+mod import;
 mod inspect;
+mod label;
 mod lines;
 mod ls;
 mod messages;
@@ -55,6 +58,9 @@ enum Command {
     Read(read::Args),
     Messages(messages::Args),
     Fork(fork::Args),
+    Label(label::Args),
+    Export(export::Args),
+    Import(import::Args),
     Ls(ls::Args),
     Show(show::Args),
     Stats(stats::Args),
@@ -109,6 +115,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Read(args) => read::run(&place, &args, &mut out),
         Command::Messages(args) => messages::run(&place, &args, &mut out),
         Command::Fork(args) => fork::run(&place, args, &mut out),
+        Command::Export(args) => export::run(&place, &args, &mut out),
+        Command::Import(args) => import::run(&place, &args, io::stdin().lock(), &mut out),
+        Command::Label(args) => label::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
         Command::Stats(args) => stats::run(&place, &args, &mut out),

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use sessionlog::{HistoryHash, Scan, ScanReport, SessionId};
+use sessionlog::{RunningHash, Scan, ScanReport, SessionId};
 
 use super::exit::Failure;
 use super::output::{self, printable};
@@ -31,14 +31,14 @@ pub(crate) struct Args {
 
     /// Check that the hash after the first SEQ events is HASH: as `show` and `scan` print it
     #[arg(long, value_name = "SEQ:HASH", requires = "id", value_parser = expectation)]
-    expect: Option<(u64, HistoryHash)>,
+    expect: Option<(u64, RunningHash)>,
 
     /// One JSON object
     #[arg(long)]
     json: bool,
 }
 
-fn expectation(text: &str) -> Result<(u64, HistoryHash), String> {
+fn expectation(text: &str) -> Result<(u64, RunningHash), String> {
     let (seq, hash) =
         text.split_once(':').ok_or("SEQ:HASH expected: a number of events, a colon, 64 digits")?;
     let seq = seq.parse().map_err(|error| format!("`{seq}` is no number of events: {error}"))?;

@@ -26,7 +26,7 @@ Examples:
   sessionlog show
   sessionlog show ID --json | jq .length")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: Option<SessionId>,
 
     /// One JSON object, with times in milliseconds and sizes in bytes
@@ -48,7 +48,7 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
     let info = session.info()?;
     let durable = session.durable_len();
     let figures = session.statistics();
-    let hash = session.history_hash_at(Seq::new(info.len));
+    let hash = session.running_hash(Seq::new(info.len));
     if json {
         let mut record = Record::of(&info);
         record.durable_length = Some(durable);
@@ -69,6 +69,8 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
             ("parent", parent),
             ("hash", hash.map_or_else(|_| "unknown: events cannot be read".into(), |hash| hash.to_string())),
             ("meta", meta(&info.header.meta)),
+            ("title", info.labels.title.as_deref().map_or_else(|| "-".into(), printable)),
+            ("labels", meta(&info.labels.labels)),
         ];
         entries.extend(figures.iter().flat_map(stats::audit));
         output::line(out, &output::list(&entries))?;

@@ -4,6 +4,7 @@ mod content;
 mod escape;
 mod json_text;
 mod line;
+mod members;
 mod names;
 mod new;
 mod scan;
@@ -17,6 +18,7 @@ pub use content::Content;
 pub(crate) use content::{PartKind, parts_of};
 pub use json_text::{JsonString, JsonText};
 pub(crate) use line::{line_len, write_line};
+pub use members::JsonMember;
 pub use surface_op::SurfaceOp;
 
 use std::borrow::Cow;

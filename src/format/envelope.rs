@@ -29,13 +29,15 @@ pub(crate) enum Kind {
     Drained = 21,
     Opened = 22,
     Tombstone = 23,
+    Labels = 24,
     EndMark = 32,
     Quarantine = 33,
+    Hidden = 34,
     Checkpoint = 48,
 }
 
 impl Kind {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 16] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -47,8 +49,10 @@ impl Kind {
         Self::Drained,
         Self::Opened,
         Self::Tombstone,
+        Self::Labels,
         Self::EndMark,
         Self::Quarantine,
+        Self::Hidden,
         Self::Checkpoint,
     ];
 }

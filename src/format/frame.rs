@@ -1,11 +1,12 @@
 //! Journal frames: one commit each, whole or not there.
 
 use super::bytes::{Reader, put_len, put_varint};
-use super::record::{NewHeader, parse_creation, put_creation};
+use super::record::{NewHeader, parse_creation, parse_labels, put_creation, put_labels};
 use super::run::Run;
 use super::view::RunView;
 use super::{FORMAT_VERSION, FormatError, MAX_NUMBER};
 use crate::id::StorageKey;
+use crate::labels::{Labels, MAX_LABEL_BYTES};
 
 /// `FF` never stands in UTF-8 text, so no text of a user starts a frame.
 const MAGIC: [u8; 8] = [0xff, b'S', b'L', b'f', b'r', b'a', b'm', b'e'];
@@ -28,6 +29,9 @@ const CREATE: u8 = 2;
 const FORK: u8 = 3;
 const SEAL: u8 = 4;
 const DELETE: u8 = 5;
+const LABEL: u8 = 6;
+const BEGIN: u8 = 7;
+const PUBLISH: u8 = 8;
 
 /// What happened in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +46,12 @@ pub(crate) enum Action<'a> {
     Seal,
     /// A session was deleted.
     Delete { key: StorageKey },
+    /// A session has this title and these labels from now on, and no others.
+    Label { key: StorageKey, labels: Labels },
+    /// A session came to be that nobody sees until it is published.
+    Begin(NewHeader),
+    /// That session is one like any other from now on, with these labels.
+    Publish { key: StorageKey, labels: Labels },
 }
 
 /// Writes frames into a buffer that is used again and again.
@@ -101,6 +111,9 @@ impl FrameBuilder {
                 out.push(DELETE);
                 out.extend_from_slice(&key.0);
             }
+            Action::Label { key, labels } => add_labels(LABEL, *key, labels, out),
+            Action::Begin(new) => add_creation(BEGIN, new, out),
+            Action::Publish { key, labels } => add_labels(PUBLISH, *key, labels, out),
         }
     }
 
@@ -117,11 +130,14 @@ impl FrameBuilder {
     /// At most the bytes that [`add`](Self::add) adds for a creation or fork.
     pub(crate) fn creation_cost(new: &NewHeader) -> usize {
         let meta: usize = new.meta.iter().map(|(name, value)| name.len() + value.len() + 20).sum();
-        128 + new.id.as_str().len() + meta
+        let extra = new.extra.iter().map(|(name, value)| name.spelling().len() + value.as_str().len() + 20);
+        128 + new.id.as_str().len() + meta + extra.sum::<usize>()
     }
 
     /// The bytes that [`add`](Self::add) adds for a deletion.
     pub(crate) const DELETION_COST: usize = 1 + 16;
+    /// At most the bytes that [`add`](Self::add) adds for labels.
+    pub(crate) const LABELS_COST: usize = 64 + MAX_LABEL_BYTES;
 
     /// The whole frame, padded.
     pub(crate) fn finish(&mut self) -> &[u8] {
@@ -151,6 +167,15 @@ fn add_creation(tag: u8, new: &NewHeader, out: &mut Vec<u8>) {
     let mut body = Vec::new();
     put_creation(new, &mut body);
     out.push(tag);
+    put_len(body.len(), out);
+    out.extend_from_slice(&body);
+}
+
+fn add_labels(tag: u8, key: StorageKey, labels: &Labels, out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    put_labels(labels, &mut body);
+    out.push(tag);
+    out.extend_from_slice(&key.0);
     put_len(body.len(), out);
     out.extend_from_slice(&body);
 }
@@ -301,6 +326,9 @@ impl<'a> Actions<'a> {
                 let key = self.reader.array().ok_or_else(undecodable)?;
                 Ok(Action::Delete { key: StorageKey(key) })
             }
+            LABEL => self.read_labels().map(|(key, labels)| Action::Label { key, labels }),
+            BEGIN => self.read_creation().map(Action::Begin),
+            PUBLISH => self.read_labels().map(|(key, labels)| Action::Publish { key, labels }),
             _ => Err(undecodable()),
         }
     }
@@ -318,6 +346,13 @@ impl<'a> Actions<'a> {
     fn read_creation(&mut self) -> Result<NewHeader, FormatError> {
         let body = self.reader.len().and_then(|len| self.reader.take(len));
         parse_creation(body.ok_or_else(|| FormatError::undecodable("an action of a frame"))?)
+    }
+
+    fn read_labels(&mut self) -> Result<(StorageKey, Labels), FormatError> {
+        let undecodable = || FormatError::undecodable("an action of a frame");
+        let key = StorageKey(self.reader.array().ok_or_else(undecodable)?);
+        let body = self.reader.len().and_then(|len| self.reader.take(len)).ok_or_else(undecodable)?;
+        Ok((key, parse_labels(body)?))
     }
 }
 

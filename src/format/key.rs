@@ -9,6 +9,7 @@ const EDGE: u8 = b'f';
 const ORDER: u8 = b'o';
 const TOMBSTONE: u8 = b't';
 const LABELS: u8 = b'l';
+const HIDDEN: u8 = b'm';
 
 /// The record of how far the journal is drained, in `sessions`.
 pub(crate) const DRAINED_KEY: &[u8] = b"D";
@@ -22,9 +23,11 @@ pub(crate) const SUMMARY_PREFIX: &[u8] = &[SUMMARY];
 pub(crate) const EDGE_PREFIX: &[u8] = &[EDGE];
 pub(crate) const ORDER_PREFIX: &[u8] = &[ORDER];
 pub(crate) const TOMBSTONE_PREFIX: &[u8] = &[TOMBSTONE];
+pub(crate) const LABELS_PREFIX: &[u8] = &[LABELS];
+pub(crate) const HIDDEN_PREFIX: &[u8] = &[HIDDEN];
 
-/// The tags before the storage key in `care`: end marks, quarantine, hidden imports.
-pub(crate) const CARE_TAGS: [u8; 3] = *b"emq";
+/// The tags before the storage key in `care`: end marks, quarantine.
+pub(crate) const CARE_TAGS: [u8; 2] = *b"eq";
 
 /// A key of `events`, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +95,14 @@ pub(crate) fn tombstone_key(key: StorageKey) -> [u8; 17] {
     concat([&[TOMBSTONE], &key.0])
 }
 
+/// The key of a session's title and labels.
 pub(crate) fn labels_key(key: StorageKey) -> [u8; 17] {
     concat([&[LABELS], &key.0])
+}
+
+/// The key of the header of a session that is not published yet.
+pub(crate) fn hidden_key(key: StorageKey) -> [u8; 17] {
+    concat([&[HIDDEN], &key.0])
 }
 
 /// The first key behind all those that begin with `prefix`.
@@ -252,6 +261,8 @@ mod tests {
         let id = SessionId::new("../ünïcode").unwrap();
         assert_eq!(parse_id_key(&id_key(&id)), Some(id));
         assert_eq!(parse_tagged_key(HEADER_PREFIX, &header_key(KEY)), Some(KEY));
+        assert_eq!(parse_tagged_key(LABELS_PREFIX, &labels_key(KEY)), Some(KEY));
+        assert_eq!(parse_tagged_key(HIDDEN_PREFIX, &hidden_key(KEY)), Some(KEY));
         assert_eq!(parse_tagged_key(TOMBSTONE_PREFIX, &tombstone_key(KEY)), Some(KEY));
     }
 

@@ -15,6 +15,8 @@
 //! | | `f` ++ parent (16) ++ prefix length (8) ++ child (16): fork edge |
 //! | | `o` ++ updated (8, sign bit flipped) ++ storage key: order by last update |
 //! | | `t` ++ storage key: tombstone |
+//! | | `l` ++ storage key: title and labels |
+//! | | `m` ++ storage key: header of a hidden session, which is not published yet |
 //! | | `D`: drained through · `O`: open count |
 //! | `care` | `e` ++ storage key: end mark |
 //! | | `q` ++ storage key ++ seq (8) ++ digest (8) ++ part (4), from 0: quarantine |
@@ -24,7 +26,7 @@
 //! | offset | bytes | |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `FF 53 4C 76` |
-//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone; 32 end mark, 33 quarantine; 48 checkpoint |
+//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone, 24 labels; 32 end mark, 33 quarantine, 34 hidden session; 48 checkpoint |
 //! | 5 | 1 | format version: 1 |
 //! | 6 | 1 | codec: low half the main section, high half the chunks section: 0 as it is, 1 zstd, 2 zstd with the main section as dictionary; 0 for all but blocks and heads |
 //! | 7 | 1 | 0 |
@@ -45,7 +47,9 @@
 //! | block | sections header (below), main section, chunks section; whole value at most 6 KiB |
 //! | head | sections header, first bytes of the two stored sections; the rest is in parts |
 //! | part | parts in all, the head included (4), then bytes |
-//! | header | bincode: id, created, optional (parent, prefix length), hash at the prefix, metadata (sorted) |
+//! | header | bincode: id, created, optional (parent, prefix length), hash at the prefix, metadata (sorted), unknown fields (names and values as spelled, in their order) |
+//! | hidden session | as a header |
+//! | labels | bincode: optional title, labels (sorted) |
 //! | id | the id |
 //! | summary | bincode: length, updated, hash |
 //! | edge | child (16) · order: updated (8, sign bit flipped) |
@@ -88,10 +92,13 @@
 //! | action | |
 //! | --- | --- |
 //! | 1 run | storage key (16), first seq, count, length of main, length of chunks (varints), main, chunks: not compressed |
-//! | 2 create | length (varint), bincode: storage key, id, created, no parent, metadata |
-//! | 3 fork | length (varint), bincode: storage key, id, created, (parent, prefix length), metadata |
+//! | 2 create | length (varint), bincode: storage key, id, created, no parent, metadata, unknown fields |
+//! | 3 fork | length (varint), bincode: storage key, id, created, (parent, prefix length), metadata, unknown fields |
 //! | 4 seal | nothing: the frame carries its durable mark |
 //! | 5 delete | storage key (16) |
+//! | 6 label | storage key (16), length (varint), bincode: as the value of labels |
+//! | 7 import begin | length (varint), bincode: as a creation or fork, of a hidden session |
+//! | 8 publish | storage key (16), length (varint), bincode: as the value of labels |
 
 mod block;
 mod bytes;

@@ -6,12 +6,14 @@ use super::envelope::{Envelope, Kind, WriteNumber};
 use super::hash::Hash;
 use super::key::{parse_time_bytes, time_bytes};
 use super::stored_v1::{
-    self, Fields, StoredCreation, StoredDrained, StoredHeader, StoredOpened, StoredParent, StoredSummary,
-    StoredTombstone,
+    self, Fields, StoredCreation, StoredDrained, StoredHeader, StoredLabels, StoredOpened, StoredParent,
+    StoredSummary, StoredTombstone,
 };
 use super::{FormatError, MAX_NUMBER};
 use crate::error::Corruption;
+use crate::event::{JsonString, JsonText};
 use crate::id::{SessionId, StorageKey, Timestamp};
+use crate::labels::Labels;
 
 /// What stands in records that belong to no session.
 const NO_KEY: StorageKey = StorageKey([0; 16]);
@@ -25,6 +27,8 @@ pub(crate) struct NewHeader {
     /// The parent as it was asked for, and the number of events shared.
     pub(crate) parent: Option<(StorageKey, u64)>,
     pub(crate) meta: BTreeMap<String, String>,
+    /// Fields that came with an import and that nothing here has a place for, as they came.
+    pub(crate) extra: Vec<(JsonString, JsonText)>,
 }
 
 impl NewHeader {
@@ -44,18 +48,20 @@ pub(crate) struct SessionHeader {
     /// The running hash at the prefix; [`Hash::START`] without a parent.
     pub(crate) prefix_hash: Hash,
     pub(crate) meta: BTreeMap<String, String>,
+    /// Fields that came with an import and that nothing here has a place for, as they came.
+    pub(crate) extra: Vec<(JsonString, JsonText)>,
 }
 
 impl SessionHeader {
     pub(crate) fn new(new: NewHeader, prefix_hash: Hash) -> Self {
-        let NewHeader { id, key, created, parent, meta } = new;
-        Self { id, key, created, parent, prefix_hash, meta }
+        let NewHeader { id, key, created, parent, meta, extra } = new;
+        Self { id, key, created, parent, prefix_hash, meta, extra }
     }
 
     /// What the session was created with.
     pub(crate) fn into_new(self) -> NewHeader {
-        let Self { id, key, created, parent, prefix_hash: _, meta } = self;
-        NewHeader { id, key, created, parent, meta }
+        let Self { id, key, created, parent, prefix_hash: _, meta, extra } = self;
+        NewHeader { id, key, created, parent, meta, extra }
     }
 }
 
@@ -92,19 +98,37 @@ pub(crate) struct Tombstone {
 
 /// The value under [`header_key`](super::header_key).
 pub(crate) fn encode_header(header: &SessionHeader, write_number: WriteNumber) -> Vec<u8> {
+    encode_header_as(Kind::Header, header, write_number)
+}
+
+/// The value under [`hidden_key`](super::hidden_key).
+pub(crate) fn encode_hidden(header: &SessionHeader, write_number: WriteNumber) -> Vec<u8> {
+    encode_header_as(Kind::Hidden, header, write_number)
+}
+
+fn encode_header_as(kind: Kind, header: &SessionHeader, write_number: WriteNumber) -> Vec<u8> {
     let stored = StoredHeader {
         id: header.id.as_str(),
         created: header.created.as_millis(),
         parent: stored_parent(header.parent),
         prefix_hash: header.prefix_hash.0,
         meta: stored_meta(&header.meta),
+        extra: stored_extra(&header.extra),
     };
-    record(Kind::Header, header.key, &stored, write_number)
+    record(kind, header.key, &stored, write_number)
 }
 
 pub(crate) fn decode_header(key: StorageKey, value: &[u8]) -> Result<SessionHeader, FormatError> {
+    decode_header_as(Kind::Header, key, value)
+}
+
+pub(crate) fn decode_hidden(key: StorageKey, value: &[u8]) -> Result<SessionHeader, FormatError> {
+    decode_header_as(Kind::Hidden, key, value)
+}
+
+fn decode_header_as(kind: Kind, key: StorageKey, value: &[u8]) -> Result<SessionHeader, FormatError> {
     let what = "a session's header";
-    let stored: StoredHeader<'_> = stored_v1::decode(open(Kind::Header, key, value)?, what)?;
+    let stored: StoredHeader<'_> = stored_v1::decode(open(kind, key, value)?, what)?;
     let decoded = || {
         Some(SessionHeader {
             id: SessionId::new(stored.id).ok()?,
@@ -113,9 +137,35 @@ pub(crate) fn decode_header(key: StorageKey, value: &[u8]) -> Result<SessionHead
             parent: parent(stored.parent.as_ref())?,
             prefix_hash: Hash(stored.prefix_hash),
             meta: meta(&stored.meta)?,
+            extra: extra(&stored.extra)?,
         })
     };
     decoded().ok_or_else(|| FormatError::undecodable(what))
+}
+
+/// The value under [`labels_key`](super::labels_key).
+pub(crate) fn encode_labels(key: StorageKey, labels: &Labels, write_number: WriteNumber) -> Vec<u8> {
+    record(Kind::Labels, key, &stored_labels(labels), write_number)
+}
+
+pub(crate) fn decode_labels(key: StorageKey, value: &[u8]) -> Result<Labels, FormatError> {
+    parse_labels(open(Kind::Labels, key, value)?)
+}
+
+/// Labels as a frame holds them.
+pub(super) fn put_labels(labels: &Labels, out: &mut Vec<u8>) {
+    stored_v1::encode(&stored_labels(labels), out);
+}
+
+pub(super) fn parse_labels(bytes: &[u8]) -> Result<Labels, FormatError> {
+    let what = "a session's labels";
+    let stored: StoredLabels<'_> = stored_v1::decode(bytes, what)?;
+    let labels = meta(&stored.labels).ok_or_else(|| FormatError::undecodable(what))?;
+    Ok(Labels { title: stored.title.map(str::to_owned), labels })
+}
+
+fn stored_labels(labels: &Labels) -> StoredLabels<'_> {
+    StoredLabels { title: labels.title.as_deref(), labels: stored_meta(&labels.labels) }
 }
 
 /// The value under [`id_key`](super::id_key): which storage key the id has.
@@ -234,6 +284,7 @@ pub(super) fn put_creation(new: &NewHeader, out: &mut Vec<u8>) {
         created: new.created.as_millis(),
         parent: stored_parent(new.parent),
         meta: stored_meta(&new.meta),
+        extra: stored_extra(&new.extra),
     };
     stored_v1::encode(&stored, out);
 }
@@ -248,6 +299,7 @@ pub(super) fn parse_creation(bytes: &[u8]) -> Result<NewHeader, FormatError> {
             created: Timestamp::from_millis(stored.created)?,
             parent: parent(stored.parent.as_ref())?,
             meta: meta(&stored.meta)?,
+            extra: extra(&stored.extra)?,
         })
     };
     decoded().ok_or_else(|| FormatError::undecodable(what))
@@ -288,4 +340,18 @@ fn stored_meta(meta: &BTreeMap<String, String>) -> Fields<'_> {
 fn meta(stored: &Fields<'_>) -> Option<BTreeMap<String, String>> {
     let ascending = stored.0.is_sorted_by(|(before, _), (after, _)| before < after);
     ascending.then(|| stored.0.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+}
+
+fn stored_extra(extra: &[(JsonString, JsonText)]) -> Fields<'_> {
+    Fields(extra.iter().map(|(name, value)| (name.spelling(), value.as_str())).collect())
+}
+
+/// `None` for what is no JSON: it is read again by nobody before it is exported.
+fn extra(stored: &Fields<'_>) -> Option<Vec<(JsonString, JsonText)>> {
+    let field = |(name, value): &(&str, &str)| {
+        JsonText::parse(format!("\"{name}\"")).ok()?;
+        let value = JsonText::parse(value).ok().filter(|json| json.as_str() == *value)?;
+        Some((JsonString::from_checked(name), value))
+    };
+    stored.0.iter().map(field).collect()
 }

@@ -61,6 +61,7 @@ pub(super) struct StoredHeader<'a> {
     pub(super) parent: Option<StoredParent>,
     pub(super) prefix_hash: [u8; 32],
     pub(super) meta: Fields<'a>,
+    pub(super) extra: Fields<'a>,
 }
 
 /// A session's creation in the journal: the header before its hash is known.
@@ -71,12 +72,20 @@ pub(super) struct StoredCreation<'a> {
     pub(super) created: i64,
     pub(super) parent: Option<StoredParent>,
     pub(super) meta: Fields<'a>,
+    pub(super) extra: Fields<'a>,
 }
 
 #[derive(Debug, PartialEq, Eq, DeriveEncode, DeriveBorrowDecode)]
 pub(super) struct StoredParent {
     pub(super) key: [u8; 16],
     pub(super) prefix_len: u64,
+}
+
+/// A session's title and labels, in `sessions` and in the journal.
+#[derive(Debug, PartialEq, Eq, DeriveEncode, DeriveBorrowDecode)]
+pub(super) struct StoredLabels<'a> {
+    pub(super) title: Option<&'a str>,
+    pub(super) labels: Fields<'a>,
 }
 
 #[derive(Debug, PartialEq, Eq, DeriveEncode, DeriveBorrowDecode)]

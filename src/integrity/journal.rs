@@ -194,8 +194,12 @@ impl<'a> Frames<'a> {
                         pending.entry(new.key).or_default().created.get_or_insert((commit, new));
                     }
                     Action::Run { key, run } => pending.entry(key).or_default().runs.push((commit, run)),
+                    Action::Begin(new) => {
+                        pending.entry(new.key).or_default().begun.get_or_insert((commit, new));
+                    }
+                    Action::Publish { key, .. } => pending.entry(key).or_default().publish(commit),
                     Action::Delete { key } => pending.entry(key).or_default().deleted = Some(commit),
-                    Action::Seal => {}
+                    Action::Label { .. } | Action::Seal => {}
                 }
             }
         }
@@ -207,6 +211,10 @@ impl<'a> Frames<'a> {
 #[derive(Default)]
 pub(super) struct Pending<'a> {
     pub(super) created: Option<(u64, NewHeader)>,
+    /// It was begun hidden, and is not published.
+    pub(super) begun: Option<(u64, NewHeader)>,
+    /// The commit that publishes a session that storage has as a hidden one.
+    pub(super) published: Option<u64>,
     pub(super) runs: Vec<(u64, RunView<'a>)>,
     /// The commit that deletes it.
     pub(super) deleted: Option<u64>,
@@ -215,6 +223,13 @@ pub(super) struct Pending<'a> {
 }
 
 impl Pending<'_> {
+    fn publish(&mut self, commit: u64) {
+        match self.begun.take() {
+            Some(begun) => self.created = Some(begun),
+            None => self.published = Some(commit),
+        }
+    }
+
     /// The session's length behind all of it.
     pub(super) fn end(&self) -> Option<u64> {
         self.runs.last().map(|(_, run)| run.first_seq + u64::from(run.count))

@@ -7,7 +7,6 @@ mod backup;
 mod copies;
 mod finding;
 
-mod hash;
 mod journal;
 mod overlay;
 mod quarantine;
@@ -23,7 +22,6 @@ mod work;
 pub use self::backup::BackupReport;
 pub(crate) use self::backup::backup;
 pub use self::finding::{Finding, FindingKind, Severity};
-pub use self::hash::{BadHash, HistoryHash};
 pub use self::quarantine::{Quarantine, QuarantinedItem};
 pub use self::repair::Repair;
 pub use self::report::{Head, ScanProgress, ScanReport};

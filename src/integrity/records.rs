@@ -1,7 +1,7 @@
 //! Records that no session led to: each must belong to one that is there.
 
 use super::finding::{Finding, FindingKind, fault};
-use super::view::{HIDDEN_PREFIX, LABELS_PREFIX, View};
+use super::view::View;
 use crate::error::Result;
 use crate::format::{self, FormatError, QuarantineKey};
 use crate::id::StorageKey;
@@ -54,19 +54,25 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
         let Some(session) = format::parse_tagged_key(format::SUMMARY_PREFIX, key) else { return strange() };
         return lost_header(ground, session, "summary", key);
     }
-    if key.starts_with(LABELS_PREFIX) || key.starts_with(HIDDEN_PREFIX) {
-        let (prefix, _) = key.split_at(1);
-        let Some(session) = format::parse_tagged_key(prefix, key) else { return strange() };
-        if format::write_number(value).is_none() {
-            let finding = Finding::error(FindingKind::Label, "a sound record", "one whose checksum is wrong");
-            return Ok(at(finding.of(None, session)));
-        }
-        if prefix == HIDDEN_PREFIX {
-            let finding =
-                Finding::notice(FindingKind::Leftover, "a finished import", "one that was interrupted");
-            return Ok(at(finding.of(None, session)));
+    if key.starts_with(format::LABELS_PREFIX) {
+        let Some(session) = format::parse_tagged_key(format::LABELS_PREFIX, key) else { return strange() };
+        if let Err(error) = format::decode_labels(session, value) {
+            return Ok(broken(FindingKind::Label, "a session's labels", error)
+                .map(|finding| finding.of(None, session)));
         }
         return lost_header(ground, session, "labels", key);
+    }
+    if key.starts_with(format::HIDDEN_PREFIX) {
+        let Some(session) = format::parse_tagged_key(format::HIDDEN_PREFIX, key) else { return strange() };
+        if let Err(error) = format::decode_hidden(session, value) {
+            return Ok(broken(FindingKind::Header, "the header of an import under way", error)
+                .map(|finding| finding.of(None, session)));
+        }
+        if ground.pending.get(&session).is_some_and(|pending| pending.published.is_some()) {
+            return Ok(None);
+        }
+        let finding = Finding::notice(FindingKind::Leftover, "a finished import", "one that was interrupted");
+        return Ok(at(finding.of(None, session)));
     }
     if key.starts_with(format::TOMBSTONE_PREFIX) {
         let Some(session) = format::parse_tagged_key(format::TOMBSTONE_PREFIX, key) else { return strange() };

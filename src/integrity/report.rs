@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::finding::{Finding, Severity};
-use super::hash::HistoryHash;
+use crate::running_hash::RunningHash;
 
 /// Findings, and heads, that a report lists; the others are counted.
 const LISTED: usize = 10_000;
@@ -37,7 +37,7 @@ pub struct Head {
     /// The number of its events, those of its prefix included.
     pub length: u64,
     /// The running hash after all of them; `None` where it cannot be computed.
-    pub hash: Option<HistoryHash>,
+    pub hash: Option<RunningHash>,
 }
 
 /// How far a scan is.

@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::finding::{Finding, FindingKind, Severity};
-use super::hash::HistoryHash;
 use super::journal::{Frames, JournalBytes};
 use super::records;
 use super::report::{Head, ScanProgress, ScanReport};
@@ -22,6 +21,7 @@ use crate::format::{self, WriteNumber};
 use crate::id::{SessionId, StorageKey};
 use crate::log::core::Core;
 use crate::log::tail::SessionState;
+use crate::running_hash::RunningHash;
 use crate::storage::{JournalFiles, Map, Storage};
 use crate::store::{Handle, Store};
 
@@ -43,11 +43,11 @@ type Progress = Box<dyn FnMut(&ScanProgress<'_>) + Send>;
 /// # Examples
 /// ```
 /// # fn main() -> sessionlog::Result<()> {
-/// use sessionlog::{NewEvent, NewSession, Scan, Store};
+/// use sessionlog::{NewEvent, NewSession, Scan, Seq, Store};
 /// let store = Store::in_memory()?;
 /// let session = store.create(NewSession::new())?;
 /// session.append(NewEvent::user_message("hello"))?;
-/// let noted = session.history_hash()?;
+/// let noted = session.running_hash(Seq::new(session.len()))?;
 /// session.append(NewEvent::user_message("more"))?;
 /// let report = Scan::new().session(session.id().clone()).expect(1, noted).store(&store)?;
 /// assert!(report.is_clean());
@@ -56,7 +56,7 @@ type Progress = Box<dyn FnMut(&ScanProgress<'_>) + Send>;
 #[derive(Default)]
 pub struct Scan {
     session: Option<SessionId>,
-    expect: Option<(u64, HistoryHash)>,
+    expect: Option<(u64, RunningHash)>,
     progress: Option<Progress>,
 }
 
@@ -86,7 +86,7 @@ impl Scan {
     /// the one that was noted. Another one is the finding [`FindingKind::Expected`]. Only with
     /// [`session`](Self::session).
     #[must_use]
-    pub fn expect(mut self, events: u64, hash: HistoryHash) -> Self {
+    pub fn expect(mut self, events: u64, hash: RunningHash) -> Self {
         self.expect = Some((events, hash));
         self
     }
@@ -268,7 +268,7 @@ impl<'a> Scanner<'a> {
             before = Some(key);
         }
         for state in undrained {
-            let is_new = state.lock().created.is_some_and(|created| created > 0) && !state.is_deleted();
+            let is_new = state.lock().visible_since().is_some_and(|since| since > 0) && !state.is_deleted();
             if is_new && ground.storage.get(Map::Sessions, &format::header_key(state.key()))?.is_none() {
                 self.session(state.key())?;
             }
@@ -296,6 +296,10 @@ impl<'a> Scanner<'a> {
 
     /// Checks a session, and again while the store is in use and something seems wrong.
     fn session(&mut self, key: StorageKey) -> Result<()> {
+        // One that an import has begun is none yet.
+        if self.is_unpublished(key)? {
+            return Ok(());
+        }
         let (mut checked, mut findings) = self.look(key)?;
         if self.live.is_some() {
             for _ in 1..LOOKS {
@@ -348,6 +352,18 @@ impl<'a> Scanner<'a> {
         Ok((checked, findings))
     }
 
+    fn is_unpublished(&self, key: StorageKey) -> Result<bool> {
+        let in_use = self.core().and_then(|core| tail::state(core, key));
+        if let Some(state) = in_use {
+            return Ok(state.lock().visible_since().is_none());
+        }
+        match self.ground.pending.get(&key) {
+            Some(pending) if pending.begun.is_some() => Ok(true),
+            Some(pending) if pending.published.is_some() => Ok(false),
+            _ => self.ground.is_hidden(key),
+        }
+    }
+
     /// Whether the session was deleted: as storage, the journal or the open store has it.
     fn is_deleted(&self, key: StorageKey) -> Result<bool> {
         let in_journal = self.ground.pending.get(&key).is_some_and(|pending| pending.deleted.is_some());
@@ -360,7 +376,7 @@ impl<'a> Scanner<'a> {
         let head = Head {
             session: checked.id.clone().unwrap_or_else(|| key.to_string()),
             length: checked.len,
-            hash: checked.head.map(HistoryHash::from),
+            hash: checked.head.map(RunningHash::from),
         };
         if let Some(progress) = &mut self.progress {
             let ScanReport { sessions, events, errors, .. } = self.report;
@@ -437,6 +453,9 @@ impl<'a> Scanner<'a> {
                     None => None,
                 };
             }
+            // While the store is in use an import goes on, and ends or is taken away.
+            let goes_on = self.live.is_some() && key.starts_with(format::HIDDEN_PREFIX);
+            let finding = finding.filter(|finding| !(goes_on && finding.kind == FindingKind::Leftover));
             finding.into_iter().for_each(|finding| self.report.add(finding));
         }
         Ok(())

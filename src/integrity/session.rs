@@ -29,7 +29,12 @@ pub(super) fn check(
     tell: &mut dyn FnMut(Finding),
 ) -> Result<Checked> {
     let pending = ground.pending.get(&key);
-    let stored = stored_header(ground, key, tell)?;
+    let mut stored = stored_header(ground, key, tell)?;
+    // What shows it to others is made with the frame that publishes it.
+    let shown = stored.is_some() || pending.is_none_or(|pending| pending.published.is_none());
+    if !shown {
+        stored = ground.hidden_header(key)?.map(Some);
+    }
     let created = pending.and_then(|pending| pending.created.as_ref());
     let (new, prefix_hash) = match (stored, created) {
         (Some(Some(header)), created) => {
@@ -55,13 +60,17 @@ pub(super) fn check(
     let mut tell = |finding: Finding| tell(finding.of(Some(&id), key));
     let from = new.prefix_len();
     let summary = if prefix_hash.is_some() { summary(ground, key, &mut tell)? } else { None };
-    if prefix_hash.is_some() {
+    let is_shown = prefix_hash.is_some() && shown;
+    if is_shown {
         reachable(ground, &new, &mut tell)?;
     }
     let known = |hash: Hash| Some(hash).filter(|hash| *hash != Hash::UNKNOWN);
     let start = match new.parent {
         None => Some(Hash::START),
         Some((parent, prefix_len)) => {
+            if is_shown {
+                edge(ground, &new, parent, prefix_len, &mut tell)?;
+            }
             self::parent(ground, &new, parent, prefix_len, prefix_hash, &mut tell)?;
             match prefix_hash {
                 Some(hash) => known(hash),
@@ -102,7 +111,10 @@ pub(super) fn check(
         tell(finding.at(Map::Events, &format::block_key(key, to)));
     }
     if let Some(summary) = &summary {
-        agree(ground, &new, summary, &stored_end, &mut tell)?;
+        agree(&new, summary, &stored_end, &mut tell);
+        if is_shown {
+            listed(ground, &new, summary, &mut tell)?;
+        }
     }
     let len = if runs_fit { pending.and_then(Pending::end) } else { None };
     let len = len.or(summary.map(|summary| summary.len)).unwrap_or(walked.end);
@@ -220,6 +232,28 @@ fn reachable(ground: View<'_>, new: &NewHeader, tell: &mut dyn FnMut(Finding)) -
     Ok(())
 }
 
+/// Whether the edge from the parent to a fork is there.
+fn edge(
+    ground: View<'_>,
+    new: &NewHeader,
+    parent: StorageKey,
+    prefix_len: u64,
+    tell: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let at = format::edge_key(parent, prefix_len, new.key);
+    let edge = format::EdgeKey { parent, prefix_len, child: new.key };
+    let found = match ground.storage.get(Map::Sessions, &at)? {
+        None => Some((FindingKind::Edge, "none".to_owned())),
+        Some(value) => format::check_edge(&edge, &value)
+            .err()
+            .map(|error| (FindingKind::Edge.unless_newer(&error), fault(&error))),
+    };
+    if let Some((kind, found)) = found {
+        tell(Finding::error(kind, "the edge from the parent", found).at(Map::Sessions, &at));
+    }
+    Ok(())
+}
+
 /// Whether a fork and its parent agree.
 fn parent(
     ground: View<'_>,
@@ -230,19 +264,6 @@ fn parent(
     tell: &mut dyn FnMut(Finding),
 ) -> Result<()> {
     let header = format::header_key(new.key);
-    if prefix_hash.is_some() {
-        let at = format::edge_key(parent, prefix_len, new.key);
-        let edge = format::EdgeKey { parent, prefix_len, child: new.key };
-        let found = match ground.storage.get(Map::Sessions, &at)? {
-            None => Some((FindingKind::Edge, "none".to_owned())),
-            Some(value) => format::check_edge(&edge, &value)
-                .err()
-                .map(|error| (FindingKind::Edge.unless_newer(&error), fault(&error))),
-        };
-        if let Some((kind, found)) = found {
-            tell(Finding::error(kind, "the edge from the parent", found).at(Map::Sessions, &at));
-        }
-    }
     // Who shares nothing needs no parent: that may have been deleted, and be gone.
     if prefix_len == 0 && ground.new_header(parent)?.is_none() {
         return Ok(());
@@ -316,14 +337,8 @@ fn too_short(
     Ok(())
 }
 
-/// Whether the summary says of the events what they are, and the order by last update what the summary says.
-fn agree(
-    ground: View<'_>,
-    new: &NewHeader,
-    summary: &Summary,
-    walked: &super::walk::StoredEnd,
-    tell: &mut dyn FnMut(Finding),
-) -> Result<()> {
+/// Whether the summary says of the events what they are.
+fn agree(new: &NewHeader, summary: &Summary, walked: &super::walk::StoredEnd, tell: &mut dyn FnMut(Finding)) {
     let at = format::summary_key(new.key);
     if summary.len < new.prefix_len() {
         let finding = Finding::error(
@@ -352,6 +367,10 @@ fn agree(
             tell(finding.at(Map::Sessions, &at));
         }
     }
+}
+
+/// Whether the order by last update has what the summary says.
+fn listed(ground: View<'_>, new: &NewHeader, summary: &Summary, tell: &mut dyn FnMut(Finding)) -> Result<()> {
     let order_at = format::order_key(summary.updated, new.key);
     let order = format::OrderKey { updated: summary.updated, key: new.key };
     let found = match ground.storage.get(Map::Sessions, &order_at)? {

@@ -12,10 +12,6 @@ use crate::format::{
 use crate::id::{SessionId, StorageKey};
 use crate::storage::{Entries, Map, Storage};
 
-/// The prefixes of records that are checked by their envelope alone: labels, and imports that are not published.
-pub(super) const LABELS_PREFIX: &[u8] = b"l";
-pub(super) const HIDDEN_PREFIX: &[u8] = b"m";
-
 /// All entries of a map whose keys begin with `prefix`, behind `after` if that is given.
 pub(super) fn entries(storage: &dyn Storage, map: Map, prefix: &[u8]) -> Entries {
     let behind: Vec<u8> = prefix.iter().map(|byte| byte.saturating_add(1)).collect();
@@ -53,6 +49,9 @@ impl View<'_> {
     /// A session's stored header, if it is sound.
     pub(super) fn header(&self, key: StorageKey) -> Result<Option<SessionHeader>> {
         let value = self.storage.get(Map::Sessions, &format::header_key(key))?;
+        if value.is_none() && self.pending.get(&key).is_some_and(|pending| pending.published.is_some()) {
+            return self.hidden_header(key);
+        }
         Ok(value.and_then(|value| format::decode_header(key, &value).ok()))
     }
 
@@ -77,8 +76,13 @@ impl View<'_> {
 
     /// Whether an import of this session has begun and was not published: it has no header yet.
     pub(super) fn is_hidden(&self, key: StorageKey) -> Result<bool> {
-        let at = [HIDDEN_PREFIX, &key.0].concat();
-        Ok(self.storage.get(Map::Sessions, &at)?.is_some())
+        Ok(self.storage.get(Map::Sessions, &format::hidden_key(key))?.is_some())
+    }
+
+    /// The header of a session that storage has as a hidden one, if it is sound.
+    pub(super) fn hidden_header(&self, key: StorageKey) -> Result<Option<SessionHeader>> {
+        let value = self.storage.get(Map::Sessions, &format::hidden_key(key))?;
+        Ok(value.and_then(|value| format::decode_hidden(key, &value).ok()))
     }
 
     /// The session that an id leads to.

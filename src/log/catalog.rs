@@ -7,6 +7,7 @@ use super::tail::{SessionState, Stored};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{SessionId, StorageKey};
+use crate::labels::Labels;
 use crate::storage::{Map, Storage};
 
 #[derive(Debug, Default)]
@@ -76,15 +77,24 @@ impl Used {
         if let Some(state) = self.by_key.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(state));
         }
-        let Some(found) = read_session(key, storage)? else { return Ok(None) };
-        let state = SessionState::stored(found.header, found.stored, found.is_deleted);
-        read_end(&state, storage)?;
-        if found.is_deleted {
-            // Its id may be another session's by now.
+        let state = if let Some(found) = read_session(key, storage)? {
+            let state = SessionState::stored(found.header, found.stored, found.is_deleted);
+            read_end(&state, storage)?;
+            if found.is_deleted {
+                // Its id may be another session's by now.
+                self.add_key(&state);
+            } else {
+                state.lock().labels.now = read_labels(&state, storage)?;
+                self.add(&state);
+            }
+            state
+        } else if let Some((header, stored)) = read_hidden(key, storage)? {
+            let state = SessionState::stored_hidden(header, stored);
             self.add_key(&state);
+            state
         } else {
-            self.add(&state);
-        }
+            return Ok(None);
+        };
         Ok(Some(state))
     }
 
@@ -93,7 +103,8 @@ impl Used {
         self.by_id.insert(state.header.id.clone(), Arc::downgrade(state));
     }
 
-    fn add_key(&mut self, state: &Arc<SessionState>) {
+    /// Adds a session that is found by its key only.
+    pub(crate) fn add_key(&mut self, state: &Arc<SessionState>) {
         if self.by_key.len() >= self.sweep_at.max(1_024) {
             self.by_key.retain(|_, state| state.strong_count() > 0);
             self.by_id.retain(|_, state| state.strong_count() > 0);
@@ -104,8 +115,16 @@ impl Used {
 
     /// Forgets a session whose creation was refused.
     pub(crate) fn remove(&mut self, state: &SessionState) {
-        self.by_id.remove(&state.header.id);
+        self.remove_id(state);
         self.by_key.remove(&state.key());
+    }
+
+    /// Forgets that a session has its id; another one may have it.
+    pub(crate) fn remove_id(&mut self, state: &SessionState) {
+        let found = self.by_id.get(&state.header.id).and_then(Weak::upgrade);
+        if found.is_some_and(|found| found.key() == state.key()) {
+            self.by_id.remove(&state.header.id);
+        }
     }
 }
 
@@ -145,6 +164,30 @@ fn read_session(key: StorageKey, storage: &dyn Storage) -> Result<Option<Found>>
     let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
     let stored = Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) };
     Ok(Some(Found { header: header.into_new(), stored, is_deleted }))
+}
+
+/// Reads the header and summary of a hidden session.
+fn read_hidden(key: StorageKey, storage: &dyn Storage) -> Result<Option<(NewHeader, Stored)>> {
+    let Some(value) = storage.get(Map::Sessions, &format::hidden_key(key))? else { return Ok(None) };
+    let place = || Place::new("hidden session").session(key);
+    let header = format::decode_hidden(key, &value).map_err(|e| e.at(place()))?;
+    let Some(value) = storage.get(Map::Sessions, &format::summary_key(key))? else {
+        return Err(missing("summary", &header.id, "the summary"));
+    };
+    let place = || Place::new("summary").session(&header.id);
+    let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
+    let stored = Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) };
+    Ok(Some((header.into_new(), stored)))
+}
+
+/// Reads a session's labels; most have none.
+fn read_labels(state: &SessionState, storage: &dyn Storage) -> Result<Arc<Labels>> {
+    let key = state.key();
+    let Some(value) = storage.get(Map::Sessions, &format::labels_key(key))? else {
+        return Ok(Arc::default());
+    };
+    let place = || Place::new("labels").session(&state.header.id);
+    Ok(Arc::new(format::decode_labels(key, &value).map_err(|e| e.at(place()))?))
 }
 
 fn missing(record: &'static str, id: &SessionId, what: &'static str) -> Error {

@@ -12,6 +12,7 @@ use super::journal::{Refusal, WriteError};
 use super::tail::SessionState;
 use crate::error::{Error, Result};
 use crate::format::{FrameBuilder, Run};
+use crate::labels::Labels;
 
 /// How long a leader waits for the writers of the last group.
 const GATHER: Duration = Duration::from_micros(120);
@@ -25,6 +26,12 @@ pub(crate) enum Work {
     Run { session: Arc<SessionState>, run: Arc<Run> },
     /// Create a session, or a fork.
     Create { session: Arc<SessionState> },
+    /// Create a session that nobody sees until it is published.
+    Begin { session: Arc<SessionState> },
+    /// Let everybody see it, with these labels.
+    Publish { session: Arc<SessionState>, labels: Arc<Labels> },
+    /// Give a session this title and these labels.
+    Label { session: Arc<SessionState>, labels: Arc<Labels> },
     /// Delete a session.
     Delete { session: Arc<SessionState> },
     /// Only carry the durable mark.
@@ -42,7 +49,10 @@ impl Request {
     pub(crate) fn frame_bytes(&self) -> usize {
         match &self.work {
             Work::Run { run, .. } => FrameBuilder::run_cost(run),
-            Work::Create { session } => FrameBuilder::creation_cost(&session.header),
+            Work::Create { session } | Work::Begin { session } => {
+                FrameBuilder::creation_cost(&session.header)
+            }
+            Work::Publish { .. } | Work::Label { .. } => FrameBuilder::LABELS_COST,
             Work::Delete { .. } => FrameBuilder::DELETION_COST,
             Work::Seal => 1,
         }
@@ -202,7 +212,9 @@ impl Committer {
                     let taken_back: u64 = session.lock().in_flight.drain(..).map(|run| run.cost).sum();
                     core.room.give(taken_back);
                 }
-                Work::Create { session } => core.catalog.lock().remove(session),
+                Work::Create { session } | Work::Begin { session } => core.catalog.lock().remove(session),
+                Work::Publish { session, .. } => core.catalog.lock().remove_id(session),
+                Work::Label { session, .. } => session.lock().labels.queued = None,
                 Work::Delete { session } => {
                     let mut used = core.catalog.lock();
                     session.lock().deleting = None;

@@ -132,7 +132,9 @@ impl Core {
         self.keeper.poke(self);
         self.drain.poke(self);
         for request in group {
-            if let Work::Run { session, run } = &request.work {
+            if let Work::Run { session, run } = &request.work
+                && session.lock().visible_since().is_some()
+            {
                 self.observers.tell(session, run);
             }
         }
@@ -141,19 +143,32 @@ impl Core {
 
     fn publish(&self, request: &Request, commit: u64) {
         let session = match &request.work {
-            Work::Run { session, .. } | Work::Create { session } | Work::Delete { session } => session,
+            Work::Run { session, .. }
+            | Work::Create { session }
+            | Work::Begin { session }
+            | Work::Publish { session, .. }
+            | Work::Label { session, .. }
+            | Work::Delete { session } => session,
             Work::Seal => return,
         };
         let (list, wake) = {
             let mut tail = session.lock();
             let wake = match &request.work {
                 Work::Run { .. } => tail.publish(commit),
+                Work::Publish { labels, .. } => {
+                    tail.set_published(commit, Arc::clone(labels));
+                    false
+                }
+                Work::Label { labels, .. } => {
+                    tail.set_labels(commit, Arc::clone(labels));
+                    false
+                }
                 Work::Delete { .. } => {
                     tail.deleting = None;
                     tail.deleted = Some(commit);
                     true
                 }
-                _ => {
+                Work::Create { .. } | Work::Begin { .. } | Work::Seal => {
                     tail.created = Some(commit);
                     false
                 }
@@ -170,6 +185,14 @@ impl Core {
 
     pub(crate) fn add_undrained(&self, session: Arc<SessionState>) {
         self.undrained.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+
+    /// Forgets a session that is gone.
+    pub(crate) fn forget(&self, session: &SessionState) {
+        let mut undrained = self.undrained.lock().unwrap_or_else(PoisonError::into_inner);
+        undrained.retain(|other| other.key() != session.key());
+        drop(undrained);
+        self.catalog.lock().remove(session);
     }
 
     /// Sessions with something that is not in storage.

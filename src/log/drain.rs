@@ -11,6 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::core::Core;
+use super::hidden::remove_abandoned;
 use super::history::check_end;
 use super::journal::Promise;
 use super::pass::{Pass, Writer};
@@ -266,6 +267,7 @@ impl Drain {
             drop(promise);
             core.journal.recycle(through)?; // (3)
         }
+        remove_abandoned(core)?;
         // Behind (2): what they cover is durable.
         Ok(core.checkpoints.write(core, || writer.number())?)
     }

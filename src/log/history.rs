@@ -87,6 +87,29 @@ impl<'a> History<'a> {
     }
 }
 
+/// The hash at the latest place at or before `at` where it is known without reading events that are not drained, and
+/// that place.
+pub(crate) fn hash_before(core: &Core, session: &Arc<SessionState>, mut at: u64) -> Result<(u64, Hash)> {
+    let storage = core.storage.as_ref();
+    loop {
+        let Some(last) = at.checked_sub(1) else { return Ok((0, Hash::START)) };
+        let segments = core.segments(session, &(last..at))?;
+        let Some(owner) = segments.last().map(|segment| &segment.session) else {
+            return Err(session.corrupt(last, Corruption::Gap { expected: last, found: None }));
+        };
+        let stored = owner.lock().stored;
+        let own = owner.header.prefix_len();
+        if at <= stored.len {
+            return Ok((at, stored_hash(storage, owner, at)?));
+        }
+        if let Some(hash) = stored.hash.filter(|_| stored.len > own) {
+            return Ok((stored.len, hash));
+        }
+        // Nothing of it is drained: its parents may be.
+        at = own;
+    }
+}
+
 /// The last block of a session that starts before `end`; a part where a large event's head is missing.
 pub(crate) fn last_block(storage: &dyn Storage, key: StorageKey, end: u64) -> Option<Result<Entry>> {
     let lowest = format::block_key(key, 0);
@@ -167,7 +190,16 @@ fn open<'v>(owner: &SessionState, first: u64, entry: &'v Entry) -> Result<BlockV
 fn stored_prefix_hash(storage: &dyn Storage, session: &SessionState) -> Result<Hash> {
     let key = session.key();
     let seq = session.header.prefix_len();
-    let value = storage.get(Map::Sessions, &format::header_key(key))?;
-    let value = value.ok_or_else(|| session.corrupt(seq, Corruption::Missing { what: "the header" }))?;
-    Ok(format::decode_header(key, &value).map_err(|error| error.at(session.place(seq)))?.prefix_hash)
+    if session.header.parent.is_none() {
+        return Ok(Hash::START);
+    }
+    let header = match storage.get(Map::Sessions, &format::header_key(key))? {
+        Some(value) => format::decode_header(key, &value),
+        // It has blocks, and is published by a frame that is not drained yet.
+        None => match storage.get(Map::Sessions, &format::hidden_key(key))? {
+            Some(value) => format::decode_hidden(key, &value),
+            None => return Err(session.corrupt(seq, Corruption::Missing { what: "the header" })),
+        },
+    };
+    Ok(header.map_err(|error| error.at(session.place(seq)))?.prefix_hash)
 }

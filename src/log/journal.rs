@@ -204,6 +204,13 @@ impl Journal {
                 }),
                 Work::Delete { session } => frame.add(&Action::Delete { key: session.key() }),
                 Work::Seal => frame.add(&Action::Seal),
+                Work::Begin { session } => frame.add(&Action::Begin(session.header.clone())),
+                Work::Publish { session, labels } => {
+                    frame.add(&Action::Publish { key: session.key(), labels: labels.as_ref().clone() });
+                }
+                Work::Label { session, labels } => {
+                    frame.add(&Action::Label { key: session.key(), labels: labels.as_ref().clone() });
+                }
             }
         }
         frame.finish();

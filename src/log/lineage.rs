@@ -84,6 +84,7 @@ mod tests {
             created: CREATED,
             parent: parent.map(|(parent, prefix_len)| (key(parent), prefix_len)),
             meta: BTreeMap::new(),
+            extra: Vec::new(),
         })
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod delete;
 pub(crate) mod drain;
 pub(crate) mod follow;
 pub(crate) mod health;
+pub(crate) mod hidden;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod keeper;

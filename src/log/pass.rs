@@ -16,6 +16,7 @@ use crate::format::{
     WriteNumber, WriteNumbers,
 };
 use crate::id::StorageKey;
+use crate::labels::Labels;
 use crate::storage::{Map, Storage};
 
 /// Values inserted between two flushes: the engine then writes its pages about once.
@@ -83,6 +84,10 @@ struct Job<'a> {
     before: Stored,
     /// The commit of its creation, when its header is not stored yet.
     created: Option<u64>,
+    /// Whether it was hidden, and whether the pass shows it.
+    hidden: Option<Visible>,
+    /// Its labels, when storage has others.
+    labels: Option<Arc<Labels>>,
     /// Of a session that was deleted: how many of its first events living forks need.
     kept: Option<u64>,
     after: Option<Summary>,
@@ -146,7 +151,8 @@ impl<'a> Pass<'a> {
         }
         if job.created.is_some() {
             job.prefix_hash = self.history.prefix_hash(job.session)?;
-            self.history.note(job.session, job.before.len, job.prefix_hash);
+            let prefix_len = job.session.header.prefix_len();
+            self.history.note(job.session, prefix_len, job.prefix_hash);
         }
         let mut hash = job.before.hash.unwrap_or(job.prefix_hash);
         let mut after = Summary { len: job.before.len, updated: job.before.updated, hash };
@@ -256,6 +262,17 @@ impl<'a> Pass<'a> {
         let new = &job.session.header;
         let key = new.key;
         let is_new = job.created.is_some();
+        if job.hidden == Some(Visible(false)) {
+            let header = SessionHeader::new(new.clone(), job.prefix_hash);
+            let value = format::encode_hidden(&header, self.number());
+            changes.push((format::hidden_key(key).to_vec(), Some(value)));
+            let summary = format::encode_summary(key, &after, self.number());
+            changes.push((format::summary_key(key).to_vec(), Some(summary)));
+            return;
+        }
+        if job.hidden.is_some() {
+            changes.push((format::hidden_key(key).to_vec(), None));
+        }
         if is_new {
             let header = SessionHeader::new(new.clone(), job.prefix_hash);
             changes.push((
@@ -275,6 +292,10 @@ impl<'a> Pass<'a> {
         } else if !is_new && !is_listed {
             changes.push((format::id_key(&new.id), None));
             changes.push((format::labels_key(key).to_vec(), None));
+        }
+        if let Some(labels) = job.labels.as_ref().filter(|_| is_listed) {
+            let value = (!labels.is_empty()).then(|| format::encode_labels(key, labels, self.number()));
+            changes.push((format::labels_key(key).to_vec(), value));
         }
         let moved = job.before.updated != after.updated;
         if !is_new && (moved || !is_listed) {
@@ -314,6 +335,8 @@ impl<'a> Job<'a> {
             runs: tail.runs.iter().take(count).cloned().collect(),
             before: tail.stored,
             created,
+            hidden: tail.hidden.map(|_| Visible(tail.visible_since().is_some_and(|since| since <= through))),
+            labels: tail.labels.changed.map(|_| Arc::clone(&tail.labels.now)),
             kept: deleted.then_some(0),
             after: None,
             prefix_hash: Hash::START,
@@ -326,7 +349,8 @@ impl<'a> Job<'a> {
 
     /// Whether it came and went since the last pass, and no fork needs anything of it.
     fn leaves_nothing(&self) -> bool {
-        self.created.is_some() && self.kept == Some(0)
+        // What a pass stored while it was hidden goes as that of any other.
+        self.created.is_some() && self.kept == Some(0) && self.hidden.is_none()
     }
 }
 
@@ -342,7 +366,9 @@ fn deleted(core: &Core, jobs: &mut [Job<'_>]) -> Result<Vec<(StorageKey, u64)>> 
         return Ok(Vec::new());
     }
     let mut forks = Forks::new(core.storage.as_ref());
-    for job in jobs.iter().filter(|job| job.created.is_some()) {
+    // One that is hidden now will not be published when its parent goes.
+    let stays = |job: &&Job<'_>| job.created.is_some() && job.hidden != Some(Visible(false));
+    for job in jobs.iter().filter(stays) {
         if let Some((parent, prefix_len)) = job.parent() {
             forks.add(parent, prefix_len, job.session.key());
         }
@@ -361,6 +387,10 @@ fn deleted(core: &Core, jobs: &mut [Job<'_>]) -> Result<Vec<(StorageKey, u64)>> 
     }
     Ok(kept.into_iter().collect())
 }
+
+/// Whether a session that was hidden is one like any other after a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Visible(bool);
 
 /// A change of the map of blocks.
 enum Write {

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::catalog::read_end;
+use super::catalog::{Used, read_end};
 use super::core::Core;
 use super::drain::Fault;
+use super::hidden;
 use super::journal::{Journal, SEGMENT, UNFINISHED};
 use super::pass::Writer;
 use super::removal::Removals;
@@ -17,10 +18,11 @@ use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{
-    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, MAX_NUMBER, NewHeader, Opened, RunView,
-    Sections, WriteNumber, WriteNumbers,
+    self, Action, FORMAT_VERSION, FRAME_ALIGN, FrameFault, FrameView, MAX_NUMBER, Opened, RunView, Sections,
+    WriteNumber, WriteNumbers,
 };
 use crate::id::StorageKey;
+use crate::labels::Labels;
 use crate::options::StoreOptions;
 use crate::storage::{JournalFile, JournalFiles, Map, Storage};
 use crate::store::OpenReport;
@@ -98,6 +100,7 @@ pub(crate) fn open(
             report.replayed_events += apply(&core, *commit, action)?;
         }
     }
+    hidden::forget_unpublished(&core);
     let last_commits = frames.last_commits(&found);
     found.let_go(&core, files.as_ref(), &folder, &last_commits, torn.is_empty())?;
     core.drain.pass(&core, true).map_err(|fault| match fault {
@@ -105,6 +108,7 @@ pub(crate) fn open(
         Fault::Error(error) => error,
     })?;
     core.journal.recycle(core.drain.through())?;
+    hidden::remove_all(&core)?;
     core.drain.resume_removals();
     Ok((core, report))
 }
@@ -295,15 +299,19 @@ fn keep_torn(
 /// Applies an action to the tails. Returns the number of events in it.
 fn apply(core: &Core, commit: u64, action: Action<'_>) -> Result<u64> {
     match action {
-        Action::Create(header) | Action::Fork(header) => create(core, commit, header).map(|()| 0),
+        Action::Create(header) | Action::Fork(header) => {
+            create(core, commit, SessionState::new(header)).map(|()| 0)
+        }
+        Action::Begin(header) => create(core, commit, SessionState::new_hidden(header)).map(|()| 0),
+        Action::Publish { key, labels } => publish(core, commit, key, labels).map(|()| 0),
+        Action::Label { key, labels } => label(core, commit, key, labels).map(|()| 0),
         Action::Run { key, run } => append(core, commit, key, &run),
         Action::Delete { key } => delete(core, commit, key).map(|()| 0),
         Action::Seal => Ok(0),
     }
 }
 
-fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
-    let state = SessionState::new(header);
+fn create(core: &Core, commit: u64, state: Arc<SessionState>) -> Result<()> {
     {
         let mut tail = state.lock();
         tail.created = Some(commit);
@@ -323,34 +331,80 @@ fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
             return corrupt(Corruption::PrefixBeyondParent { prefix_len, parent_len });
         }
     }
+    let hidden = state.lock().hidden.is_some();
+    if hidden {
+        used.add_key(&state);
+    } else {
+        add_id(core, &mut used, commit, &state)?;
+    }
+    core.add_undrained(state);
+    Ok(())
+}
+
+fn add_id(core: &Core, used: &mut Used, commit: u64, state: &Arc<SessionState>) -> Result<()> {
     if used.by_id(&state.header.id, core.storage.as_ref())?.is_some() {
         return Err(Error::Corrupt {
             place: frame_place(commit).session(&state.header.id),
             corruption: Corruption::Undecodable { what: "the creation of a session that exists" },
         });
     }
-    read_end(&state, core.storage.as_ref())?;
-    used.add(&state);
-    core.add_undrained(state);
+    read_end(state, core.storage.as_ref())?;
+    used.add(state);
     Ok(())
 }
 
-fn delete(core: &Core, commit: u64, key: StorageKey) -> Result<()> {
-    let state = core.catalog.by_key(key, core.storage.as_ref())?;
-    let Some(state) = state.filter(|state| !state.is_deleted()) else {
-        return Err(Error::Corrupt {
-            place: frame_place(commit).session(key),
-            corruption: Corruption::Missing { what: "the session that the frame deletes" },
-        });
+fn publish(core: &Core, commit: u64, key: StorageKey, labels: Labels) -> Result<()> {
+    let state = known(core, commit, key)?;
+    add_id(core, &mut core.catalog.lock(), commit, &state)?;
+    let list = {
+        let mut tail = state.lock();
+        if tail.hidden.is_none_or(|hidden| hidden.published.is_some()) {
+            let corruption =
+                Corruption::Undecodable { what: "the publication of a session that was not hidden" };
+            return Err(Error::Corrupt { place: frame_place(commit).session(key), corruption });
+        }
+        tail.set_published(commit, Arc::new(labels));
+        tail.list()
     };
-    let mut tail = state.lock();
-    tail.deleted = Some(commit);
-    let list = tail.list();
-    drop(tail);
     if list {
         core.add_undrained(state);
     }
     Ok(())
+}
+
+fn delete(core: &Core, commit: u64, key: StorageKey) -> Result<()> {
+    let state = known(core, commit, key)?;
+    let list = {
+        let mut tail = state.lock();
+        tail.deleted = Some(commit);
+        tail.list()
+    };
+    if list {
+        core.add_undrained(state);
+    }
+    Ok(())
+}
+
+fn label(core: &Core, commit: u64, key: StorageKey, labels: Labels) -> Result<()> {
+    let state = known(core, commit, key)?;
+    let list = {
+        let mut tail = state.lock();
+        tail.set_labels(commit, Arc::new(labels));
+        tail.list()
+    };
+    if list {
+        core.add_undrained(state);
+    }
+    Ok(())
+}
+
+/// The session that a frame is about.
+fn known(core: &Core, commit: u64, key: StorageKey) -> Result<Arc<SessionState>> {
+    let found = core.catalog.by_key(key, core.storage.as_ref())?;
+    found.filter(|state| !state.is_deleted()).ok_or_else(|| Error::Corrupt {
+        place: frame_place(commit).session(key),
+        corruption: Corruption::Missing { what: "the session that the frame is about" },
+    })
 }
 
 fn append(core: &Core, commit: u64, key: StorageKey, run: &RunView<'_>) -> Result<u64> {

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::hidden::Hidden;
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, Hash, NewHeader, Run};
 use crate::id::{StorageKey, Timestamp};
+use crate::labels::Labels;
 
 /// A session that something in this process uses.
 #[derive(Debug)]
@@ -36,6 +38,9 @@ pub(crate) struct Tail {
     pub(crate) deleted: Option<u64>,
     /// Whether its header is in storage.
     pub(crate) header_stored: bool,
+    /// Set while storage does not have it as one that everybody sees.
+    pub(crate) hidden: Option<Hidden>,
+    pub(crate) labels: TailLabels,
     /// What blocks hold.
     pub(crate) stored: Stored,
     /// Published runs: readers may see them. Ascending and contiguous from `stored.len`.
@@ -45,6 +50,17 @@ pub(crate) struct Tail {
     /// Whether the drain's list holds it.
     pub(crate) listed: bool,
     followers: usize,
+}
+
+/// Title and labels of a session.
+#[derive(Debug, Default)]
+pub(crate) struct TailLabels {
+    /// What readers see: durable.
+    pub(crate) now: Arc<Labels>,
+    /// The last change in the commit queue or in a frame that is being written.
+    pub(crate) queued: Option<Arc<Labels>>,
+    /// The commit of a change that is not in storage yet.
+    pub(crate) changed: Option<u64>,
 }
 
 /// A session as its blocks and summary have it.
@@ -79,9 +95,27 @@ impl SessionState {
         Self::with(header, stored, None, None)
     }
 
+    /// A session that is on its way, and that nobody sees until it is published.
+    pub(crate) fn new_hidden(header: NewHeader) -> Arc<Self> {
+        let state = Self::new(header);
+        state.lock().hidden = Some(Hidden::default());
+        state
+    }
+
     /// A session that storage knows; deleted, when something of it is still there for its forks.
     pub(crate) fn stored(header: NewHeader, stored: Stored, is_deleted: bool) -> Arc<Self> {
         Self::with(header, stored, Some(0), is_deleted.then_some(0))
+    }
+
+    /// A session that storage knows as hidden.
+    pub(crate) fn stored_hidden(header: NewHeader, stored: Stored) -> Arc<Self> {
+        let state = Self::with(header, stored, Some(0), None);
+        {
+            let mut tail = state.lock();
+            tail.header_stored = false;
+            tail.hidden = Some(Hidden::default());
+        }
+        state
     }
 
     fn with(header: NewHeader, stored: Stored, created: Option<u64>, deleted: Option<u64>) -> Arc<Self> {
@@ -95,6 +129,8 @@ impl SessionState {
                 deleting: None,
                 deleted,
                 header_stored: created.is_some(),
+                hidden: None,
+                labels: TailLabels::default(),
                 stored,
                 runs: VecDeque::new(),
                 in_flight: VecDeque::new(),
@@ -175,6 +211,38 @@ impl Drop for SessionState {
 }
 
 impl Tail {
+    /// The commit from which on it is a session for everybody.
+    pub(crate) fn visible_since(&self) -> Option<u64> {
+        match self.hidden {
+            Some(hidden) => hidden.published,
+            None => self.created,
+        }
+    }
+
+    /// Shows it to everybody from `commit` on.
+    pub(crate) fn set_published(&mut self, commit: u64, labels: Arc<Labels>) {
+        if let Some(hidden) = &mut self.hidden {
+            hidden.published = Some(commit);
+        }
+        if !labels.is_empty() {
+            self.set_labels(commit, labels);
+        }
+    }
+
+    /// Gives it other labels with `commit`.
+    pub(crate) fn set_labels(&mut self, commit: u64, labels: Arc<Labels>) {
+        if self.labels.queued.as_ref().is_some_and(|queued| Arc::ptr_eq(queued, &labels)) {
+            self.labels.queued = None;
+        }
+        self.labels.now = labels;
+        self.labels.changed = Some(commit);
+    }
+
+    /// Lets go of published runs that nobody will read. Returns the room that they took.
+    pub(crate) fn forget_runs(&mut self) -> u64 {
+        self.runs.drain(..).map(|run| run.cost).sum()
+    }
+
     /// The seq that the next event is given.
     pub(crate) fn next(&self) -> u64 {
         self.in_flight.back().or(self.runs.back()).map_or(self.stored.len, |last| last.run.end())
@@ -230,8 +298,16 @@ impl Tail {
             freed += self.runs.pop_front().map_or(0, |run| run.cost);
         }
         self.stored = stored;
-        self.header_stored = true;
-        self.listed = !self.runs.is_empty() || self.deleted.is_some_and(|deleted| deleted > through);
+        if self.visible_since().is_some_and(|since| since <= through) {
+            self.header_stored = true;
+            self.hidden = None;
+        }
+        self.labels.changed = self.labels.changed.filter(|commit| *commit > through);
+        let hidden_work = |hidden: Hidden| hidden.published.is_some() || hidden.abandoned.is_some();
+        self.listed = !self.runs.is_empty()
+            || self.labels.changed.is_some()
+            || self.hidden.is_some_and(hidden_work)
+            || self.deleted.is_some_and(|deleted| deleted > through);
         freed
     }
 

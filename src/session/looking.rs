@@ -5,46 +5,42 @@ use std::ops::Range;
 use super::Session;
 use crate::error::{Error, Result};
 use crate::event::NewEvent;
-use crate::format::Hash;
 use crate::id::Seq;
-use crate::integrity::{HistoryHash, Quarantine};
+use crate::integrity::Quarantine;
+use crate::log::history::hash_before;
 use crate::options::{Append, MAX_BATCH_EVENTS};
 use crate::recovery::{Inspection, Lookback, Resumed};
 use crate::replay::{Pace, Replay};
+use crate::running_hash::RunningHash;
 use crate::stats::{Statistics, Tally};
 
 impl Session {
-    /// Returns the running hash of the history: that after all events that readers may see. Noted elsewhere, it proves
-    /// later that the history up to there is still this one: see [`Scan::expect`](crate::Scan::expect).
+    /// Returns the running hash behind the first `at` events: equal for two sessions when those events are equal,
+    /// wherever they are stored.
     ///
     /// # Cost
-    /// What is drained is known; the tail is hashed. Of a fork that is not drained yet everything is read.
+    /// For drained events the decoding of one block at most; what is not drained yet is read.
     /// # Errors
-    /// As reading.
-    pub fn history_hash(&self) -> Result<HistoryHash> {
-        self.history_hash_at(Seq::new(self.len()))
+    /// [`Error::SeqBeyondEnd`](crate::Error::SeqBeyondEnd). As reading: see [`Events`](crate::Events).
+    /// # Examples
+    /// See [`RunningHash`].
+    pub fn running_hash(&self, at: Seq) -> Result<RunningHash> {
+        let len = self.len();
+        if at.get() > len {
+            return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: at, len });
+        }
+        let (from, hash) = hash_before(self.core(), self.state(), at.get())?;
+        let mut hash = RunningHash::from(hash);
+        for event in self.read_range(Seq::new(from)..at)? {
+            hash = hash.next(&event?);
+        }
+        Ok(hash)
     }
 
-    /// Returns the running hash after the first `at` events: the seq that the next event would have.
-    ///
-    /// # Cost
-    /// Reads the events up to there, unless it is at or behind what is drained.
-    /// # Errors
-    /// [`Error::SeqBeyondEnd`](crate::Error::SeqBeyondEnd); as reading.
-    pub fn history_hash_at(&self, at: Seq) -> Result<HistoryHash> {
-        let stored = self.state.lock().stored;
-        let known = stored.hash.filter(|hash| *hash != Hash::UNKNOWN && stored.len <= at.get());
-        let (from, mut hash) = known.map_or((0, Hash::START), |hash| (stored.len, hash));
-        let mut line = Vec::new();
-        if at.get() > self.len() {
-            return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: at, len: self.len() });
-        }
-        for event in self.read_range(Seq::new(from)..at)? {
-            line.clear();
-            event?.write_json(&mut line);
-            hash = hash.next(&line);
-        }
-        Ok(hash.into())
+    /// Returns the name under which the session's values are stored: a UUID of its own for each session that was ever
+    /// created. Exports of whole stores name their files by it.
+    pub fn storage_key(&self) -> String {
+        self.state().key().to_string()
     }
 
     /// Returns what a repair has set aside of this session: blocks that could not be read, and the events behind a hole

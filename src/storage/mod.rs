@@ -44,7 +44,7 @@ pub enum Map {
     Sessions,
     /// Blocks of events.
     Events,
-    /// End marks, quarantine, hidden imports.
+    /// End marks, quarantine.
     Care,
     /// What can be computed again: checkpoints of projections.
     Derived,

@@ -43,8 +43,8 @@ fn a_copy_is_a_store_of_its_own() {
     for (name, len) in [("a", 501), ("b", 253), ("empty", 0)] {
         let (old, new) = (store.session(&id(name)).unwrap(), copy.session(&id(name)).unwrap());
         assert_eq!(lines(&new), lines(&old)[..len]);
-        let old_hash = old.history_hash_at(Seq::new(len as u64)).unwrap();
-        assert_eq!(new.history_hash().unwrap(), old_hash);
+        let old_hash = old.running_hash(Seq::new(len as u64)).unwrap();
+        assert_eq!(new.running_hash(Seq::new(len as u64)).unwrap(), old_hash);
         let (old, new) = (old.header().unwrap(), new.header().unwrap());
         assert_eq!(
             (new.id, new.created_at, new.parent, new.meta),

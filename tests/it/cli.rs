@@ -4,6 +4,7 @@
 mod append;
 mod bad_input;
 mod care;
+mod labels;
 mod looking;
 mod looking_back;
 mod messages;
@@ -11,6 +12,7 @@ mod process;
 mod read;
 mod rm;
 mod sessions;
+mod transfer;
 
 use std::ffi::OsStr;
 use std::fs;

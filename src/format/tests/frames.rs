@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::records::header;
+use super::records::{header, labels};
 use super::support::*;
 use crate::format::*;
 use crate::id::StorageKey;
@@ -8,8 +8,7 @@ use crate::id::StorageKey;
 const STORE: [u8; 16] = [0x77; 16];
 
 fn new_header() -> NewHeader {
-    let SessionHeader { id, key, created, parent, meta, .. } = header();
-    NewHeader { id, key, created, parent, meta }
+    header().into_new()
 }
 
 /// A frame of every action.
@@ -31,6 +30,9 @@ fn actions(runs: &[Run]) -> Vec<Action<'_>> {
         Action::Create(NewHeader { parent: None, ..new_header() }),
         Action::Fork(new_header()),
         Action::Seal,
+        Action::Label { key: KEY, labels: labels() },
+        Action::Begin(new_header()),
+        Action::Publish { key: KEY, labels: labels() },
     ];
     actions.extend(runs.iter().map(|run| Action::Run { key: KEY, run: run.view() }));
     actions
@@ -60,7 +62,7 @@ proptest! {
         prop_assert_eq!(view, Ok(true));
         prop_assert_eq!(frame.len() % FRAME_ALIGN, 0);
         let cost: usize = runs.iter().map(FrameBuilder::run_cost).sum();
-        let creations = 2 * FrameBuilder::creation_cost(&new_header());
+        let creations = 3 * FrameBuilder::creation_cost(&new_header()) + 2 * FrameBuilder::LABELS_COST;
         prop_assert!(frame.len() <= FRAME_HEADER_LEN + cost + creations + 1 + FRAME_ALIGN);
     }
 

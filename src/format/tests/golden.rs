@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use super::records::{header, summary};
+use super::records::{header, labels, summary};
 use super::support::*;
 use crate::event::{Event, EventKind};
 use crate::format::*;
@@ -82,6 +82,10 @@ fn golden_large_event() {
 fn golden_records() {
     let stored = golden("header.bin", &encode_header(&header(), NUMBER));
     assert_eq!(decode_header(KEY, &stored), Ok(header()));
+    let stored = golden("hidden.bin", &encode_hidden(&header(), NUMBER));
+    assert_eq!(decode_hidden(KEY, &stored), Ok(header()));
+    let stored = golden("labels.bin", &encode_labels(KEY, &labels(), NUMBER));
+    assert_eq!(decode_labels(KEY, &stored), Ok(labels()));
     let stored = golden("summary.bin", &encode_summary(KEY, &summary(), NUMBER));
     assert_eq!(decode_summary(KEY, &stored), Ok(summary()));
     let id = SessionId::new("release-notes").unwrap();

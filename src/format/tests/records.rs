@@ -4,6 +4,7 @@ use super::support::*;
 use crate::error::Corruption;
 use crate::format::*;
 use crate::id::{SessionId, StorageKey, Timestamp};
+use crate::labels::Labels;
 
 const NUMBER: WriteNumber = WriteNumber(3 << 32 | 9);
 
@@ -15,7 +16,12 @@ pub(super) fn header() -> SessionHeader {
         parent: Some((StorageKey([7; 16]), 6)),
         prefix_hash: Hash([9; 32]),
         meta: BTreeMap::from([("model".into(), "m-1".into()), ("".into(), "é".into())]),
+        extra: vec![(string("x\\u00e9"), json("[1e400]"))],
     }
+}
+
+pub(super) fn labels() -> Labels {
+    Labels { title: Some("Release é".into()), labels: BTreeMap::from([("branch".into(), "main".into())]) }
 }
 
 pub(super) fn summary() -> Summary {
@@ -26,11 +32,21 @@ pub(super) fn summary() -> Summary {
 #[test]
 fn headers_round_trip() {
     let with = header();
-    let without = SessionHeader { parent: None, prefix_hash: Hash::START, meta: BTreeMap::new(), ..header() };
+    let without = SessionHeader {
+        parent: None,
+        prefix_hash: Hash::START,
+        meta: BTreeMap::new(),
+        extra: vec![],
+        ..header()
+    };
     for header in [with, without] {
         let value = encode_header(&header, NUMBER);
-        assert_eq!(decode_header(KEY, &value), Ok(header));
+        assert_eq!(decode_header(KEY, &value), Ok(header.clone()));
         damage(&value, |value| decode_header(KEY, value));
+        let value = encode_hidden(&header, NUMBER);
+        assert_eq!(decode_hidden(KEY, &value), Ok(header));
+        assert!(decode_header(KEY, &value).is_err(), "a hidden session's header is no header");
+        damage(&value, |value| decode_hidden(KEY, value));
     }
 }
 
@@ -40,6 +56,12 @@ fn small_records_round_trip() {
     let value = encode_summary(KEY, &summary(), NUMBER);
     assert_eq!(decode_summary(KEY, &value), Ok(summary()));
     damage(&value, |value| decode_summary(KEY, value));
+
+    for labels in [labels(), Labels::default()] {
+        let value = encode_labels(KEY, &labels, NUMBER);
+        assert_eq!(decode_labels(KEY, &value), Ok(labels));
+        damage(&value, |value| decode_labels(KEY, value));
+    }
 
     let value = encode_drained(Drained { through: MAX_NUMBER }, NUMBER);
     assert_eq!(decode_drained(&value), Ok(Drained { through: MAX_NUMBER }));
@@ -113,11 +135,12 @@ fn contents_of_headers_are_checked() {
     }
     let two = SessionHeader {
         meta: BTreeMap::from([("a".into(), "1".into()), ("b".into(), "2".into())]),
+        extra: vec![],
         ..header()
     };
     let value = encode_header(&two, NUMBER);
-    let name = value.len() - 4; // of the second field: length, name, length, value
-    assert_eq!(value[name..], [1, b'b', 1, b'2']);
+    let name = value.len() - 5; // without what follows, of the second field: length, name, length, value
+    assert_eq!(value[name..], [1, b'b', 1, b'2', 0]);
     for name_again in [b"a", b"A"] {
         let unsorted = forged(&value, name + 1, name_again);
         assert_eq!(decode_header(KEY, &unsorted), Err(FormatError::undecodable("a session's header")));

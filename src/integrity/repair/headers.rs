@@ -42,6 +42,7 @@ impl Mending<'_> {
                 parent: lost.parent,
                 prefix_hash,
                 meta: BTreeMap::new(),
+                extra: Vec::new(),
             };
             let parent = match lost.parent {
                 Some((parent, at)) => format!("a fork of {parent} at {at}"),
@@ -73,8 +74,14 @@ impl Mending<'_> {
 
     /// Makes an empty session that was ended before its first event, in the place of a parent that is missing.
     pub(super) fn stand_in(&mut self, key: StorageKey) -> Result<()> {
-        let new =
-            NewHeader { id: key.to_id(), key, created: created(key), parent: None, meta: BTreeMap::new() };
+        let new = NewHeader {
+            id: key.to_id(),
+            key,
+            created: created(key),
+            parent: None,
+            meta: BTreeMap::new(),
+            extra: Vec::new(),
+        };
         let id = new.id.to_string();
         self.put_end(key, &id, 0, u64::MAX, "it is a parent that is missing")?;
         self.put_header(&SessionHeader::new(new.clone(), Hash::START), "for a parent that is missing")?;

@@ -14,6 +14,7 @@ use crate::format::{
 use crate::id::StorageKey;
 use crate::integrity::journal::Spot;
 use crate::integrity::work::RemedyKind;
+use crate::labels::Labels;
 use crate::storage::Map;
 
 /// As the journal names its files.
@@ -26,18 +27,25 @@ enum Kept<'a> {
     Run(StorageKey, Run),
     Whole(StorageKey, RunView<'a>),
     Delete(StorageKey),
+    Label(StorageKey, Labels),
+    Begin(NewHeader),
+    Publish(StorageKey, Labels),
 }
 
 /// Where sessions are while frames are put onto them.
+#[derive(Default)]
 struct Ends {
     next: HashMap<StorageKey, u64>,
     created: HashMap<StorageKey, NewHeader>,
     deleted: HashSet<StorageKey>,
+    /// Hidden sessions that the journal begins, and those that lost some of their events: none of these is published.
+    begun: HashMap<StorageKey, NewHeader>,
+    torn: HashSet<StorageKey>,
 }
 
 impl Mending<'_> {
     pub(super) fn journal(&mut self) -> Result<()> {
-        let mut ends = Ends { next: HashMap::new(), created: HashMap::new(), deleted: HashSet::new() };
+        let mut ends = Ends::default();
         let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
         let mut changed = self.frames.damaged || !self.marked;
         let frames: Vec<_> = self.frames.counting().collect();
@@ -80,6 +88,9 @@ impl Mending<'_> {
                                 ends.next.insert(key, end);
                                 actions.push(Kept::Run(key, run));
                             }
+                            _ if self.is_hidden(key, &ends)? => {
+                                ends.torn.insert(key);
+                            }
                             _ => {
                                 dropped.push((commit, key, run));
                                 self.end_in_journal(key, next, end, &mut ends)?;
@@ -90,6 +101,29 @@ impl Mending<'_> {
                         let there = self.next(key, &mut ends)?.is_some() || self.view().ended(key)?.is_some();
                         if there && ends.deleted.insert(key) {
                             actions.push(Kept::Delete(key));
+                        } else {
+                            changed = true;
+                        }
+                    }
+                    Action::Label { key, labels } => {
+                        if self.next(key, &mut ends)?.is_some() || self.view().ended(key)?.is_some() {
+                            actions.push(Kept::Label(key, labels));
+                        } else {
+                            changed = true;
+                        }
+                    }
+                    Action::Begin(new) => {
+                        if self.is_hidden(new.key, &ends)? || self.next(new.key, &mut ends)?.is_some() {
+                            changed = true;
+                        } else {
+                            ends.next.insert(new.key, new.prefix_len());
+                            ends.begun.insert(new.key, new.clone());
+                            actions.push(Kept::Begin(new));
+                        }
+                    }
+                    Action::Publish { key, labels } => {
+                        if self.can_be_published(key, &mut ends)? {
+                            actions.push(Kept::Publish(key, labels));
                         } else {
                             changed = true;
                         }
@@ -106,6 +140,31 @@ impl Mending<'_> {
         }
         self.set_aside(&dropped, &undecodable)?;
         self.rewrite_journal(&kept)
+    }
+
+    /// Whether a session is one that an import has begun and not published.
+    fn is_hidden(&self, key: StorageKey, ends: &Ends) -> Result<bool> {
+        Ok(ends.begun.contains_key(&key) || self.view().is_hidden(key)?)
+    }
+
+    /// Whether a hidden session becomes one like any other: all of its events are there, and its id is free. What is not
+    /// published goes at the next open.
+    fn can_be_published(&self, key: StorageKey, ends: &mut Ends) -> Result<bool> {
+        if ends.torn.contains(&key) {
+            return Ok(false);
+        }
+        let new = match ends.begun.remove(&key) {
+            Some(new) => new,
+            None => match self.view().hidden_header(key)? {
+                Some(header) => header.into_new(),
+                None => return Ok(false),
+            },
+        };
+        let next = ends.next.get(&key).copied();
+        let is_new = self.is_new(&new, ends)?;
+        // What it has got already stays.
+        ends.next.extend(next.map(|next| (key, next)));
+        Ok(is_new)
     }
 
     /// Whether a creation is to be kept.
@@ -137,7 +196,8 @@ impl Mending<'_> {
         if let Some(next) = ends.next.get(&key) {
             return Ok(Some(*next));
         }
-        if self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_none() {
+        let stored = self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_some();
+        if !stored && !self.view().is_hidden(key)? {
             return Ok(None);
         }
         let len = self.view().summary(key)?.map(|summary| summary.len);
@@ -243,6 +303,13 @@ impl Mending<'_> {
                     Kept::Create(new) if new.parent.is_none() => builder.add(&Action::Create(new.clone())),
                     Kept::Create(new) => builder.add(&Action::Fork(new.clone())),
                     Kept::Delete(key) => builder.add(&Action::Delete { key: *key }),
+                    Kept::Label(key, labels) => {
+                        builder.add(&Action::Label { key: *key, labels: labels.clone() });
+                    }
+                    Kept::Begin(new) => builder.add(&Action::Begin(new.clone())),
+                    Kept::Publish(key, labels) => {
+                        builder.add(&Action::Publish { key: *key, labels: labels.clone() });
+                    }
                     Kept::Run(key, run) => builder.add_run(*key, run),
                     Kept::Whole(key, run) => builder.add(&Action::Run { key: *key, run: *run }),
                 }

@@ -8,7 +8,7 @@ use crate::format::{self, FormatError, Hash, SessionHeader, Tombstone};
 use crate::id::StorageKey;
 use crate::integrity::finding::{Finding, FindingKind};
 use crate::integrity::records;
-use crate::integrity::view::{HIDDEN_PREFIX, entries};
+use crate::integrity::view::entries;
 use crate::integrity::work::RemedyKind;
 use crate::storage::Map;
 
@@ -100,8 +100,9 @@ impl Mending<'_> {
                 continue;
             }
             // An import that was interrupted is taken away as a whole, by the next open.
-            let is_hidden =
-                |finding: &Finding| key.starts_with(HIDDEN_PREFIX) && finding.kind == FindingKind::Leftover;
+            let is_hidden = |finding: &Finding| {
+                key.starts_with(format::HIDDEN_PREFIX) && finding.kind == FindingKind::Leftover
+            };
             let finding = records::of_sessions(self.view(), &key, &value)?;
             if let Some(finding) = finding.filter(|finding| !is_hidden(finding)) {
                 found.push((key, value, finding));

@@ -6,13 +6,13 @@ use crate::error::{Error, Place, Result};
 use crate::format::{self, Hash, NewHeader};
 use crate::id::{SessionId, StorageKey};
 use crate::integrity::finding::{Finding, FindingKind};
-use crate::integrity::hash::HistoryHash;
 use crate::integrity::walk::{Extent, Walk};
+use crate::running_hash::RunningHash;
 use crate::storage::Map;
 
 impl Scanner<'_> {
     /// One session, from its very first event on.
-    pub(super) fn one(&mut self, id: &SessionId, expect: Option<(u64, HistoryHash)>) -> Result<()> {
+    pub(super) fn one(&mut self, id: &SessionId, expect: Option<(u64, RunningHash)>) -> Result<()> {
         let key = self.find(id)?;
         self.session(key)?;
         let Some(new) = self.new_header(key)? else { return Ok(()) };
@@ -65,7 +65,7 @@ impl Scanner<'_> {
         }
         findings.into_iter().for_each(|finding| self.report.add(finding));
         if let Some((seq, expected)) = expect {
-            let found = match probed.map(HistoryHash::from) {
+            let found = match probed.map(RunningHash::from) {
                 Some(hash) if hash == expected => return Ok(()),
                 Some(hash) => format!("hash {hash}"),
                 None if seq > whole => format!("a session of {whole} events"),

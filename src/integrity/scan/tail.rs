@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::format::{Hash, NewHeader};
 use crate::id::{Seq, StorageKey};
 use crate::integrity::finding::{Finding, FindingKind, told};
-use crate::integrity::hash::HistoryHash;
 use crate::integrity::session::{Checked, is_final};
 use crate::log::core::Core;
 use crate::log::tail::SessionState;
+use crate::running_hash::RunningHash;
 use crate::session::Session;
 use crate::store::Handle;
 
@@ -27,14 +27,14 @@ pub(super) fn read(
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
     let Some(state) = state(core, key) else { return Ok(()) };
-    if state.lock().created.is_none() || state.is_deleted() {
+    if state.lock().visible_since().is_none() || state.is_deleted() {
         return Ok(());
     }
     if checked.id.is_none() {
         checked.id = Some(state.header.id.as_str().to_owned());
         checked.len = state.header.prefix_len();
         let session = Session::new(handle.clone(), Arc::clone(&state));
-        checked.head = session.history_hash_at(Seq::new(checked.len)).ok().map(|hash| Hash(*hash.as_bytes()));
+        checked.head = session.running_hash(Seq::new(checked.len)).ok().map(|hash| Hash(*hash.as_bytes()));
     }
     let session = Session::new(handle.clone(), Arc::clone(&state));
     if session.len() <= checked.len {
@@ -67,7 +67,7 @@ pub(super) fn follow(
     new: &NewHeader,
     (from, to): (u64, u64),
     (mut hash, mut probed): (Option<Hash>, Option<Hash>),
-    expect: Option<(u64, HistoryHash)>,
+    expect: Option<(u64, RunningHash)>,
 ) -> Result<(Option<Hash>, Option<Hash>)> {
     let core = handle.core();
     let Some(state) = core.catalog.by_key(new.key, core.storage.as_ref())? else { return Ok((None, probed)) };

@@ -159,7 +159,7 @@ fn batch_too_large() {
 #[test]
 fn metadata_too_large() {
     let bench = Bench::with_events(1);
-    bench.run(["create", "m", "--meta", &format!("a={}", "x".repeat(5_000))]).fails(1, &["metadata", "5001"]);
+    bench.run(["create", "m", "--meta", &format!("a={}", "x".repeat(5_000))]).fails(1, &["metadata", "5009"]);
     assert_eq!(bench.run(["ls", "--json"]).fine().lines().count(), 1);
 }
 

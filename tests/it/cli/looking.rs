@@ -12,7 +12,7 @@ fn ls_newest_update_first() {
 
     let table = bench.run(["ls"]).fine();
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["ID", "EVENTS", "CREATED", "UPDATED", "PARENT@PREFIX", "META"]);
+    assert_eq!(rows[0], ["ID", "EVENTS", "CREATED", "UPDATED", "PARENT@PREFIX", "META", "TITLE", "LABELS"]);
     let ids: Vec<&str> = rows[1..].iter().map(|row| row[0]).collect();
     assert_eq!(ids, ["branch", "quiet", "s"], "{table}");
     assert_eq!((rows[1][1], rows[1][3], rows[1][4]), ("2", "2255-03-14T16:00:00.000Z", "s@1"));

@@ -87,6 +87,7 @@ mod block;
 mod bytes;
 mod convert;
 mod envelope;
+mod found;
 mod frame;
 mod hash;
 mod key;
@@ -102,10 +103,11 @@ mod view;
 mod tests;
 
 pub(crate) use self::{
-    block::{BlockView, WriteNumber, WriteNumbers, open_block},
+    block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
     frame::{
         Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame,
     },
+    found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     hash::Hash,
     key::*,
     large::LargeReader,

@@ -1,5 +1,6 @@
 //! A first integrity pass: reads everything as any reader would, and checks what readers do not look at.
 
+mod carve;
 mod records;
 
 use std::sync::Arc;

@@ -153,6 +153,12 @@ pub enum Error {
         /// What shows that.
         reason: &'static str,
     },
+    /// The folder that a new store was to be made in exists. It was left untouched.
+    #[error("{} exists already; name a folder that is not there yet", path.display())]
+    OutputExists {
+        /// The folder that was named.
+        path: PathBuf,
+    },
     /// There is too little free space for what the call needs. Nothing was stored; free some and go on.
     #[error("{} has {free_bytes} bytes free, {needed_bytes} are needed", path.display())]
     DiskFull {

@@ -126,6 +126,7 @@ pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Resul
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{CheckReport, Problem};
+pub use integrity::{EngineOutcome, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession};
 pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;

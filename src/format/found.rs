@@ -2,10 +2,7 @@
 
 use super::block::{BlockHeader, read_block};
 use super::envelope::{ENVELOPE_LEN, Envelope, Kind, MAGIC, WriteNumber};
-use super::key::{
-    DRAINED_KEY, OPENED_KEY, block_key, edge_key, header_key, order_key, parse_time_bytes, part_key,
-    summary_key,
-};
+use super::key::{DRAINED_KEY, OPENED_KEY, edge_key, header_key, order_key, parse_time_bytes, summary_key};
 use super::{FormatError, MAX_VALUE_BYTES};
 use crate::error::Corruption;
 use crate::id::StorageKey;
@@ -39,8 +36,8 @@ impl Home {
     #[cfg(test)]
     pub(crate) fn engine_key(&self) -> Vec<u8> {
         match self {
-            Self::Block(header) => block_key(header.key, header.first_seq).to_vec(),
-            Self::Part { key, seq, part } => part_key(*key, *seq, *part).to_vec(),
+            Self::Block(header) => super::block_key(header.key, header.first_seq).to_vec(),
+            Self::Part { key, seq, part } => super::part_key(*key, *seq, *part).to_vec(),
             Self::Record(key) => key.clone(),
         }
     }

@@ -125,6 +125,14 @@ impl FrameBuilder {
         &self.buffer
     }
 
+    /// The same frame, as one of another store.
+    pub(crate) fn copy(&mut self, frame: &FrameView<'_>, store_id: [u8; 16]) -> &[u8] {
+        self.begin(store_id, frame.commit, frame.durable);
+        self.buffer.extend_from_slice(frame.actions);
+        self.actions = frame.action_count;
+        self.finish()
+    }
+
     /// Gives the buffer back.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.buffer
@@ -304,6 +312,18 @@ impl<'a> Actions<'a> {
     fn read_creation(&mut self) -> Result<NewHeader, FormatError> {
         let body = self.reader.len().and_then(|len| self.reader.take(len));
         parse_creation(body.ok_or_else(|| FormatError::undecodable("an action of a frame"))?)
+    }
+}
+
+/// Finds the first place at or behind `from`, wherever it is, that starts as a frame does: in damaged files.
+pub(crate) fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| *byte == MAGIC[0])?;
+        if bytes.get(at..)?.starts_with(&MAGIC) {
+            return Some(at);
+        }
+        at += 1;
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) const OPENED_KEY: &[u8] = b"O";
 /// Prefixes of the name spaces in `sessions`, for range scans.
 pub(crate) const HEADER_PREFIX: &[u8] = &[HEADER];
 pub(crate) const ID_PREFIX: &[u8] = &[ID];
+pub(crate) const SUMMARY_PREFIX: &[u8] = &[SUMMARY];
 pub(crate) const EDGE_PREFIX: &[u8] = &[EDGE];
 pub(crate) const ORDER_PREFIX: &[u8] = &[ORDER];
 

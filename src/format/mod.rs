@@ -103,9 +103,10 @@ mod view;
 mod tests;
 
 pub(crate) use self::{
-    block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
+    block::{BlockView, WriteNumber, WriteNumbers, open_block},
     frame::{
-        Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame,
+        Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_frame, find_magic,
+        read_frame,
     },
     found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     hash::Hash,

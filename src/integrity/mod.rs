@@ -2,8 +2,13 @@
 
 mod carve;
 mod records;
+mod salvage;
 
 use std::sync::Arc;
+
+pub use self::salvage::{
+    EngineOutcome, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession,
+};
 
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, Hash};
@@ -132,4 +137,9 @@ fn prefix_hash(core: &Core, key: StorageKey, state: &SessionState) -> Result<Opt
     let header =
         format::decode_header(key, &value).map_err(|e| e.at(state.place(state.header.prefix_len())))?;
     Ok(Some(header.prefix_hash).filter(|hash| *hash != Hash::UNKNOWN))
+}
+
+/// Stands where repair will be: makes the few records that opening needs.
+fn mend(storage: &dyn crate::storage::Storage, _files: &dyn crate::storage::JournalFiles, _store_id: [u8; 16]) -> Result<()> {
+    crate::log::replay::count_open(storage, false).map(drop)
 }

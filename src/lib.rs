@@ -125,8 +125,10 @@ mod surface;
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
-pub use integrity::{CheckReport, Problem};
-pub use integrity::{EngineOutcome, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession};
+pub use integrity::{
+    BadHash, EngineOutcome, Finding, FindingKind, Head, HistoryHash, Salvage, SalvageProgress, SalvageReport,
+    SalvageStep, SalvagedSession, Scan, ScanProgress, ScanReport, Severity,
+};
 pub use list::Sessions;
 pub use log::follow::Follow;
 pub use log::reader::Events;

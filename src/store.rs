@@ -1,5 +1,6 @@
 //! The store: opening it, its sessions, and closing it in order.
 
+mod parts;
 mod statistics;
 
 use std::fmt;
@@ -8,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::error::{Corruption, Error, Place, Result};
+pub(crate) use self::parts::Parts;
+use crate::error::{Error, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
-use crate::integrity::CheckReport;
+use crate::integrity::{Scan, ScanReport};
 use crate::list::Sessions;
 use crate::log;
 use crate::log::commit::{Request, Work};
@@ -133,18 +135,7 @@ impl Store {
         let mut folder = Folder::open(path, create)?;
         folder.remove_leftovers()?;
         if folder.description().is_some() {
-            // Both are made before a store says that it is one: without them it has lost events, and an empty one in
-            // their place would hide that.
-            let lost = |what, path: PathBuf| Error::Corrupt {
-                place: Place::new("store").at(path.display().to_string()),
-                corruption: Corruption::Missing { what },
-            };
-            if !folder.journal_dir().is_dir() {
-                return Err(lost("the journal's folder", folder.journal_dir()));
-            }
-            if SledStorage::is_unborn(&folder.engine_dir())? {
-                return Err(lost("the engine's data", folder.engine_dir()));
-            }
+            parts::check_parts(&folder)?;
         }
         // An engine needs room to open: the reserve is for that, and comes back when there is some.
         let files = FolderJournalFiles::open(&folder.journal_dir())?;
@@ -320,12 +311,15 @@ impl Store {
         self.handle.0.close()
     }
 
-    /// Reads all events of all sessions and checks checksums, seqs and running hashes.
+    /// Checks everything that is stored, while the store is in use: see [`Scan`], which also looks at one session, at a
+    /// folder that nobody has open, or at a hash that was noted earlier.
     ///
+    /// # Cost
+    /// Reads and hashes all events.
     /// # Errors
     /// [`Error::Closed`]. What is found is in the report, not an error.
-    pub fn check(&self) -> Result<CheckReport> {
-        CheckReport::of(self)
+    pub fn scan(&self) -> Result<ScanReport> {
+        Scan::new().store(self)
     }
 
     /// Returns what the store is and takes.

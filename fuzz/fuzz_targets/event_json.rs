@@ -153,8 +153,8 @@ fn store_and_read(event: NewEvent) -> Result<Event> {
     store.drain()?;
     let from_block = session.last(1)?.next().expect("there is one")?;
     assert_eq!(from_tail, from_block);
-    let report = store.check()?;
-    assert!(report.is_clean(), "{:?}", report.problems);
+    let report = store.scan()?;
+    assert!(report.is_clean(), "{:?}", report.findings);
     store.close()?;
     Ok(from_block)
 }

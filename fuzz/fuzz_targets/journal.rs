@@ -131,8 +131,8 @@ fn open(image: &Image, sound: Option<(&Truth, &Truth)>) {
     read_all(&store, names.keys(), &trust, Depth::EveryWay);
     if let Trust::Damaged(found) = &trust {
         names = found.clone();
-        let report = store.check().expect("the store is open");
-        assert!(report.is_clean(), "{:?}", report.problems);
+        let report = store.scan().expect("the store is open");
+        assert!(report.is_clean(), "{:?}", report.findings);
     }
     go_on(&store, names.keys(), &mut trust);
     read_all(&store, names.keys(), &trust, Depth::Forward);

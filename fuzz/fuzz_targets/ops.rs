@@ -179,8 +179,8 @@ impl Play {
             Op::Check => {
                 if self.run.goes_on() && !self.run.medium.fired() {
                     self.run.check();
-                    let report = self.run.store().check().expect("the store is open");
-                    assert!(report.is_clean(), "{:?}", report.problems);
+                    let report = self.run.store().scan().expect("the store is open");
+                    assert!(report.is_clean(), "{:?}", report.findings);
                 }
             }
             Op::Reopen { close } => self.reopen(close),

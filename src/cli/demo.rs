@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sessionlog::{Event, NewEvent, NewSession, Seq, Session, SessionId, Store, StoreOptions};
 
-use super::exit::{Failure, with_causes};
+use super::exit::Failure;
 use super::output::{flush, line};
 use super::time::rfc3339;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Failure> {
     again::replay(&store, &session, out)?;
     again::audit(&session, out)?;
     times(&[&session, &branch], out)?;
-    check(&store, out)?;
+    scan(&store, out)?;
     line(out, "\nYour turn:\n  sessionlog create my-session")?;
     line(out, r#"  echo '{"type":"user/message","content":"hello"}' | sessionlog append my-session"#)?;
     line(out, "  sessionlog read my-session\n  sessionlog messages my-session")?;
@@ -146,19 +146,30 @@ fn times(sessions: &[&Session], out: &mut impl Write) -> Result<(), Failure> {
 }
 
 /// What was just written is moved into blocks first, so that there is something to be checked.
-fn check(store: &Store, out: &mut impl Write) -> Result<(), Failure> {
+fn scan(store: &Store, out: &mut impl Write) -> Result<(), Failure> {
     heading(out, "Integrity: checksums, seqs without a hole, running hashes")?;
     store.drain()?;
-    let report = store.check()?;
+    let report = store.scan()?;
     line(out, &format!("  {} sessions, {} events checked", report.sessions, report.events))?;
+    for head in &report.heads {
+        let hash = head.hash.map_or_else(|| "unknown".to_owned(), |hash| hash.to_string());
+        line(
+            out,
+            &format!(
+                "  {:<9}{:>3} events, hash {}…",
+                head.session,
+                head.length,
+                hash.get(..16).unwrap_or(&hash)
+            ),
+        )?;
+    }
+    for finding in &report.findings {
+        line(out, &format!("  {finding}"))?;
+    }
     if report.is_clean() {
         return line(out, "  no problems found");
     }
-    for problem in &report.problems {
-        let session = problem.session.as_deref().unwrap_or("?");
-        line(out, &format!("  session {session}: {}", with_causes(&problem.error)))?;
-    }
-    Err(Failure::refused(format!("{} problems found", report.problems.len())))
+    Err(Failure::refused(format!("{} problems found", report.errors)))
 }
 
 fn heading(out: &mut impl Write, text: &str) -> Result<(), Failure> {

@@ -28,10 +28,12 @@ pub(crate) enum Kind {
     Order = 20,
     Drained = 21,
     Opened = 22,
+    EndMark = 32,
+    Quarantine = 33,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -42,6 +44,8 @@ impl Kind {
         Self::Order,
         Self::Drained,
         Self::Opened,
+        Self::EndMark,
+        Self::Quarantine,
     ];
 }
 

@@ -29,6 +29,8 @@ pub(crate) enum Home {
     Part { key: StorageKey, seq: u64, part: u32 },
     /// A record of `sessions`, with its key.
     Record(Vec<u8>),
+    /// A record of `care`, with its key.
+    Care(Vec<u8>),
 }
 
 impl Home {
@@ -38,7 +40,7 @@ impl Home {
         match self {
             Self::Block(header) => super::block_key(header.key, header.first_seq).to_vec(),
             Self::Part { key, seq, part } => super::part_key(*key, *seq, *part).to_vec(),
-            Self::Record(key) => key.clone(),
+            Self::Record(key) | Self::Care(key) => key.clone(),
         }
     }
 }
@@ -110,6 +112,9 @@ impl FoundValue<'_> {
             }
             Kind::Drained => record(DRAINED_KEY),
             Kind::Opened => record(OPENED_KEY),
+            Kind::EndMark => Ok(Home::Care(super::end_mark_key(key))),
+            // Its key holds a digest of all its values.
+            Kind::Quarantine => Err(undecodable()),
         }
     }
 }

@@ -75,6 +75,11 @@ impl LargeReader {
         Self { header: *head.header(), next_part: 1, stored: head.stored().to_vec() }
     }
 
+    /// The running hash after the event, as its head has it.
+    pub(crate) fn hash_after(&self) -> Hash {
+        self.header.hash_after
+    }
+
     /// The number of the part that comes next; `None` when all are there.
     pub(crate) fn next_part(&self) -> Option<u32> {
         Some(self.next_part).filter(|part| *part < self.header.parts)

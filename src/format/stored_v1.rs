@@ -96,6 +96,21 @@ pub(super) struct StoredOpened {
     pub(super) count: u32,
 }
 
+/// Where a session was ended, in `care`.
+#[derive(Debug, PartialEq, Eq, DeriveEncode, DeriveBorrowDecode)]
+pub(super) struct StoredEndMark {
+    pub(super) at: u64,
+}
+
+/// What stands before the bytes of something in quarantine, in `care`.
+#[derive(Debug, PartialEq, Eq, DeriveEncode, DeriveBorrowDecode)]
+pub(super) struct StoredQuarantine<'a> {
+    pub(super) origin: u8,
+    pub(super) place: &'a [u8],
+    pub(super) reason: &'a str,
+    pub(super) len: u64,
+}
+
 /// Names and values, in order. Decoding reserves nothing for the length that is claimed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields<'a>(pub(super) Vec<(&'a str, &'a str)>);

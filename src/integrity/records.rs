@@ -1,112 +1,140 @@
-//! The small records beside the blocks: each must be sound, and agree with those that it refers to.
+//! Records that no session led to: each must belong to one that is there.
 
-use std::ops::Bound;
-use std::sync::Arc;
-
-use super::CheckReport;
-use crate::error::{Corruption, Error, Place, Result};
-use crate::format;
+use super::finding::{Finding, FindingKind, fault};
+use super::ground::Ground;
+use crate::error::Result;
+use crate::format::{self, FormatError, QuarantineKey};
 use crate::id::StorageKey;
-use crate::log::core::Core;
-use crate::log::tail::SessionState;
-use crate::storage::{Entries, Map};
+use crate::storage::Map;
 
-/// All records of a kind.
-pub(super) fn all(core: &Core, prefix: &[u8]) -> Entries {
-    let behind: Vec<u8> = prefix.iter().map(|byte| byte + 1).collect();
-    core.storage.range(Map::Sessions, Bound::Included(prefix), Bound::Excluded(&behind))
-}
-
-/// Checks a session's header and what belongs to it: its id, its summary, the edge from its parent.
-pub(super) fn session(core: &Core, key: StorageKey, value: &[u8]) -> Result<Arc<SessionState>> {
-    let place = |what| Place::new(what).session(key);
-    let header = format::decode_header(key, value).map_err(|error| error.at(place("header")))?;
-    let id = core.storage.get(Map::Sessions, &format::id_key(&header.id))?;
-    let id = id.ok_or_else(|| missing(place("id record"), "the id of a session that is there"))?;
-    if format::decode_id(&header.id, &id).map_err(|error| error.at(place("id record")))? != key {
-        return Err(missing(place("id record"), "the id: it leads to another session"));
+/// Checks a record of `sessions` from its own side. What its session's check looks at is left to that.
+pub(super) fn of_sessions(ground: Ground<'_>, key: &[u8], value: &[u8]) -> Result<Option<Finding>> {
+    let at = |finding: Finding| Some(finding.at(Map::Sessions, key));
+    let broken = |kind: FindingKind, what: &str, error: FormatError| {
+        Some(Finding::error(kind.unless_newer(&error), what, fault(&error)).at(Map::Sessions, key))
+    };
+    let strange = || Ok(at(Finding::error(FindingKind::NotRecognised, "a key of this store", "another")));
+    if key == format::DRAINED_KEY {
+        return Ok(format::decode_drained(value)
+            .err()
+            .and_then(|error| broken(FindingKind::StoreRecord, "the drained mark", error)));
     }
-    if let Some((parent, prefix_len)) = header.parent {
-        let edge_key = format::edge_key(parent, prefix_len, key);
-        let edge = core.storage.get(Map::Sessions, &edge_key)?;
-        let edge = edge.ok_or_else(|| missing(place("fork edge"), "the edge from the parent"))?;
-        let expected = format::EdgeKey { parent, prefix_len, child: key };
-        format::check_edge(&expected, &edge).map_err(|error| error.at(place("fork edge")))?;
+    if key == format::OPENED_KEY {
+        return Ok(format::decode_opened(value)
+            .err()
+            .and_then(|error| broken(FindingKind::StoreRecord, "the open count", error)));
     }
-    listed(core, key)?;
-    let state = core.catalog.by_key(key, core.storage.as_ref())?;
-    state.ok_or_else(|| missing(place("header"), "the header that was there a moment ago"))
-}
-
-/// Checks that the order by last update names the session. A drain may move it between two looks.
-fn listed(core: &Core, key: StorageKey) -> Result<()> {
-    let place = || Place::new("summary").session(key);
-    let mut before = None;
-    loop {
-        let summary = core.storage.get(Map::Sessions, &format::summary_key(key))?;
-        let summary = summary.ok_or_else(|| missing(place(), "the session's summary"))?;
-        let summary = format::decode_summary(key, &summary).map_err(|error| error.at(place()))?;
-        if core.storage.get(Map::Sessions, &format::order_key(summary.updated, key))?.is_some() {
-            return Ok(());
-        }
-        if before.replace(summary) == Some(summary) {
-            return Err(missing(Place::new("order record").session(key), "the session's place in lists"));
-        }
+    if key.starts_with(format::HEADER_PREFIX) {
+        return if format::parse_tagged_key(format::HEADER_PREFIX, key).is_some() {
+            Ok(None)
+        } else {
+            strange()
+        };
     }
-}
-
-/// Checks ids, edges and the order by last update from their side.
-pub(super) fn check(core: &Core, report: &mut CheckReport) -> Result<()> {
-    for prefix in [format::ID_PREFIX, format::EDGE_PREFIX, format::ORDER_PREFIX] {
-        for entry in all(core, prefix) {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    report.add(None, error)?;
-                    break;
-                }
-            };
-            if let Err(error) = record(core, prefix, &entry.0, &entry.1) {
-                report.add(None, error)?;
+    if key.starts_with(format::ID_PREFIX) {
+        let Some(id) = format::parse_id_key(key) else { return strange() };
+        let session = match format::decode_id(&id, value) {
+            Ok(session) => session,
+            Err(error) => return Ok(broken(FindingKind::IdRecord, "the record of an id", error)),
+        };
+        let found = match ground.new_header(session)? {
+            Some(header) if header.id == id => return Ok(None),
+            Some(header) => format!("one that is called {}", header.id),
+            // A broken header is its session's finding, and this one is not more than that.
+            None if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() => {
+                return Ok(None);
             }
+            None => "none".to_owned(),
+        };
+        let finding = Finding::error(FindingKind::IdRecord, "the session that the id leads to", found);
+        return Ok(at(finding.of(Some(id.as_str()), session)));
+    }
+    if key.starts_with(format::SUMMARY_PREFIX) {
+        let Some(session) = format::parse_tagged_key(format::SUMMARY_PREFIX, key) else { return strange() };
+        return lost_header(ground, session, "summary", key);
+    }
+    if key.starts_with(format::EDGE_PREFIX) {
+        let Some(edge) = format::parse_edge_key(key) else { return strange() };
+        if let Err(error) = format::check_edge(&edge, value) {
+            return Ok(broken(FindingKind::Edge, "a fork's edge", error));
         }
+        let header = ground.new_header(edge.child)?;
+        let parent = header.as_ref().and_then(|header| header.parent);
+        if header.is_some() && parent != Some((edge.parent, edge.prefix_len)) {
+            let found = match parent {
+                Some((parent, at)) => format!("a fork of {parent} at {at}"),
+                None => "a session without a parent".to_owned(),
+            };
+            let expected = format!("a fork of {} at {}", edge.parent, edge.prefix_len);
+            return Ok(at(Finding::error(FindingKind::Edge, expected, found).of(None, edge.child)));
+        }
+        return lost_header(ground, edge.child, "edge", key);
     }
-    Ok(())
+    if key.starts_with(format::ORDER_PREFIX) {
+        let Some(order) = format::parse_order_key(key) else { return strange() };
+        if let Err(error) = format::check_order(&order, value) {
+            return Ok(broken(FindingKind::OrderRecord, "a place in the order by last update", error));
+        }
+        let summary = ground.summary(order.key)?;
+        if let Some(summary) = summary.filter(|summary| summary.updated != order.updated) {
+            let found = format!("last update {}", order.updated);
+            let expected = format!("last update {}", summary.updated);
+            return Ok(at(Finding::error(FindingKind::OrderRecord, expected, found).of(None, order.key)));
+        }
+        return lost_header(ground, order.key, "place in the order", key);
+    }
+    strange()
 }
 
-fn record(core: &Core, prefix: &[u8], key: &[u8], value: &[u8]) -> Result<()> {
-    let place = |what| Place::new(what).at(format::hex(key));
-    let strange = |what| Error::Corrupt { place: place(what), corruption: Corruption::NotRecognised };
-    if prefix == format::ID_PREFIX {
-        let id = format::parse_id_key(key).ok_or_else(|| strange("id record"))?;
-        let session = format::decode_id(&id, value).map_err(|error| error.at(place("id record")))?;
-        return needs_header(core, session, place("id record"));
+/// A finding for a record whose session has no header.
+fn lost_header(ground: Ground<'_>, session: StorageKey, what: &str, key: &[u8]) -> Result<Option<Finding>> {
+    if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() {
+        return Ok(None);
     }
-    if prefix == format::EDGE_PREFIX {
-        let edge = format::parse_edge_key(key).ok_or_else(|| strange("fork edge"))?;
-        format::check_edge(&edge, value).map_err(|error| error.at(place("fork edge")))?;
-        return needs_header(core, edge.child, place("fork edge"));
-    }
-    let order = format::parse_order_key(key).ok_or_else(|| strange("order record"))?;
-    format::check_order(&order, value).map_err(|error| error.at(place("order record")))?;
-    needs_header(core, order.key, place("order record"))?;
-    let summary = core.storage.get(Map::Sessions, &format::summary_key(order.key))?;
-    let summary = summary.ok_or_else(|| missing(place("order record"), "the session's summary"))?;
-    let summary = format::decode_summary(order.key, &summary).map_err(|error| error.at(place("summary")))?;
-    // A drain may have moved the session since the record was read; then the record is gone.
-    if summary.updated != order.updated && core.storage.get(Map::Sessions, key)?.is_some() {
-        return Err(missing(place("order record"), "a summary with that time"));
-    }
-    Ok(())
+    let finding = Finding::error(FindingKind::Header, "a session's header", format!("only its {what}"));
+    Ok(Some(finding.at(Map::Sessions, key).of(None, session)))
 }
 
-fn needs_header(core: &Core, session: StorageKey, place: Place) -> Result<()> {
-    match core.storage.get(Map::Sessions, &format::header_key(session))? {
-        Some(_) => Ok(()),
-        None => Err(missing(place.session(session), "the header of the session")),
+/// Checks a value of `care`. Counts what is in quarantine.
+pub(super) fn of_care(
+    ground: Ground<'_>,
+    key: &[u8],
+    value: &[u8],
+    quarantined: &mut u64,
+) -> Result<Option<Finding>> {
+    let broken = |what: &str, error: FormatError| {
+        let kind = FindingKind::Quarantine.unless_newer(&error);
+        Some(Finding::error(kind, what, fault(&error)).at(Map::Care, key))
+    };
+    if let Some(session) = format::parse_tagged_key(format::END_MARK_PREFIX, key) {
+        if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() {
+            return Ok(None);
+        }
+        let finding = Finding::error(FindingKind::Header, "a session's header", "only its end mark");
+        return Ok(Some(finding.at(Map::Care, key).of(None, session)));
     }
-}
-
-fn missing(place: Place, what: &'static str) -> Error {
-    Error::Corrupt { place, corruption: Corruption::Missing { what } }
+    if let Some(at) = format::parse_quarantine_key(key) {
+        if at.part == 0 {
+            *quarantined += 1;
+            return Ok(match format::decode_quarantine(&at, value) {
+                Ok(_) => None,
+                Err(error) => broken("a value in quarantine", error),
+            });
+        }
+        let head = QuarantineKey { part: 0, ..at }.to_bytes();
+        return Ok(match format::quarantine_part(&at, value) {
+            Err(error) => broken("a part of a value in quarantine", error),
+            Ok(_) if ground.storage.get(Map::Care, &head)?.is_some() => None,
+            Ok(_) => {
+                let finding = Finding::error(
+                    FindingKind::Quarantine,
+                    "the first part of a value in quarantine",
+                    "none",
+                );
+                Some(finding.at(Map::Care, key))
+            }
+        });
+    }
+    let finding = Finding::error(FindingKind::NotRecognised, "a key of this store", "another");
+    Ok(Some(finding.at(Map::Care, key)))
 }

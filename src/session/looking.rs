@@ -3,15 +3,50 @@
 use std::ops::Range;
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::NewEvent;
+use crate::format::Hash;
 use crate::id::Seq;
+use crate::integrity::HistoryHash;
 use crate::options::{Append, MAX_BATCH_EVENTS};
 use crate::recovery::{Inspection, Lookback, Resumed};
 use crate::replay::{Pace, Replay};
 use crate::stats::{Statistics, Tally};
 
 impl Session {
+    /// Returns the running hash of the history: that after all events that readers may see. Noted elsewhere, it proves
+    /// later that the history up to there is still this one: see [`Scan::expect`](crate::Scan::expect).
+    ///
+    /// # Cost
+    /// What is drained is known; the tail is hashed. Of a fork that is not drained yet everything is read.
+    /// # Errors
+    /// As reading.
+    pub fn history_hash(&self) -> Result<HistoryHash> {
+        self.history_hash_at(Seq::new(self.len()))
+    }
+
+    /// Returns the running hash after the first `at` events: the seq that the next event would have.
+    ///
+    /// # Cost
+    /// Reads the events up to there, unless it is at or behind what is drained.
+    /// # Errors
+    /// [`Error::SeqBeyondEnd`](crate::Error::SeqBeyondEnd); as reading.
+    pub fn history_hash_at(&self, at: Seq) -> Result<HistoryHash> {
+        let stored = self.state.lock().stored;
+        let known = stored.hash.filter(|hash| *hash != Hash::UNKNOWN && stored.len <= at.get());
+        let (from, mut hash) = known.map_or((0, Hash::START), |hash| (stored.len, hash));
+        let mut line = Vec::new();
+        if at.get() > self.len() {
+            return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: at, len: self.len() });
+        }
+        for event in self.read_range(Seq::new(from)..at)? {
+            line.clear();
+            event?.write_json(&mut line);
+            hash = hash.next(&line);
+        }
+        Ok(hash.into())
+    }
+
     /// Tells what the last turn left open, and which events [`resume`](Self::resume) would append. Writes nothing.
     ///
     /// # Cost

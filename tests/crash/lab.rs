@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sessionlog::{Append, Error, Event, NewSession, Seq, Session, SessionId, Store, StoreOptions};
+use sessionlog::{Append, Error, Event, NewSession, Seq, Session, SessionId, Severity, Store, StoreOptions};
 
 use crate::dice::Dice;
 use crate::events::{self, Said};
@@ -261,9 +261,9 @@ pub(crate) fn read(folder: &Path, options: &[&str]) {
             say(&format!("bad {stream} {there} the reader's helper was told that {len} are safe"));
         }
     }
-    let report = store.check().unwrap();
-    for problem in &report.problems {
-        say(&format!("bad 0 0 check: {problem:?}"));
+    let report = store.scan().unwrap();
+    for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Error) {
+        say(&format!("bad 0 0 scan: {finding}"));
     }
     for Found { stream, own, .. } in found {
         if own > 0 {

@@ -165,6 +165,6 @@ fn check(folder: &Path, acks: &Acks, seed: u64, kill: u64) {
             "{at}: {session} has {len:?} of {acked} acknowledged events"
         );
     }
-    let report = store.check().unwrap();
+    let report = store.scan().unwrap();
     assert!(report.is_clean(), "{at}: {report:?}");
 }

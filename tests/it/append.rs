@@ -480,7 +480,7 @@ fn threads_appending_to_many_sessions() {
         }
         let ids: BTreeSet<_> = store.list().unwrap().map(|info| info.unwrap().header.id).collect();
         assert_eq!(ids.len(), 24);
-        assert!(store.check().unwrap().is_clean());
+        assert!(store.scan().unwrap().is_clean());
     };
     check(&store);
     medium.stop();

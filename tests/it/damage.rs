@@ -77,8 +77,8 @@ fn damage_in_one_session_stops_nobody_else() {
     assert!(error.to_string().contains("broken"), "{error}");
     assert!(read.next().is_none(), "the first error is the last item");
     assert_eq!(count_from(&broken, 5), 2);
-    let report = store.check().unwrap();
-    assert_eq!((report.sessions, report.problems.len()), (2, 1), "{report:?}");
+    let report = store.scan().unwrap();
+    assert_eq!((report.sessions, report.findings.len()), (2, 1), "{report:?}");
 }
 
 /// A block that is gone is a gap, not a shorter session.
@@ -152,15 +152,15 @@ fn a_summary_that_fell_back_is_no_shorter_session() {
         let behind = Corruption::SummaryBehind { len: 1 };
         assert!(matches!(&error, Error::Corrupt { corruption, .. } if *corruption == behind), "{error:?}");
         assert_eq!(count(&store.session(&id("b")).unwrap()), 1);
-        assert!(!store.check().unwrap().is_clean());
+        assert!(!store.scan().unwrap().is_clean());
         store.close().unwrap();
         assert!(bytes.all(Map::Events) == blocks, "nothing was removed");
     }
 }
 
-/// Records that are gone or disagree are found by `check`, which goes on behind them.
+/// Records that are gone or disagree are found by a scan, which goes on behind them.
 #[test]
-fn check_goes_to_the_end() {
+fn scan_goes_to_the_end() {
     let bytes = Bytes::new();
     let store = bytes.open().unwrap();
     let a = store.create(NewSession::with_id(id("a"))).unwrap();
@@ -177,7 +177,7 @@ fn check_goes_to_the_end() {
             let change = (key.clone(), flip.then_some(damaged));
             bytes.storage.apply(Map::Sessions, &[change]).unwrap();
             let store = bytes.open().unwrap();
-            let report = store.check().unwrap();
+            let report = store.scan().unwrap();
             let what = format!("record `{}`, flipped: {flip}: {report:?}", char::from(key[0]));
             assert!(!report.is_clean(), "{what}");
             assert!(report.events >= 3, "others were read: {what}");
@@ -185,7 +185,7 @@ fn check_goes_to_the_end() {
             bytes.storage.insert(Map::Sessions, key, value).unwrap();
         }
     }
-    assert!(bytes.open().unwrap().check().unwrap().is_clean());
+    assert!(bytes.open().unwrap().scan().unwrap().is_clean());
 }
 
 /// A store whose engine or journal is gone is not a new, empty one; nothing is made in its place.
@@ -284,5 +284,5 @@ fn a_low_disk_is_drained_step_by_step() {
     assert_eq!(store.info().unwrap().tail_bytes, 0);
     session.append(NewEvent::user_message("goes on")).unwrap();
     assert_eq!(count(&session), 25);
-    assert!(store.check().unwrap().is_clean());
+    assert!(store.scan().unwrap().is_clean());
 }

@@ -75,7 +75,7 @@ fn forks_at_every_place() {
             reverse.reverse();
             assert_eq!(reverse, expected);
         }
-        assert!(store.check().unwrap().is_clean(), "{:?}", store.check());
+        assert!(store.scan().unwrap().is_clean(), "{:?}", store.scan());
     };
     check(&store);
     store.drain().unwrap();
@@ -212,7 +212,7 @@ fn a_prefix_that_ends_in_an_older_ancestor() {
         }
         let leaf = middle.fork(at(7)).unwrap();
         assert_eq!(all(&leaf), expected(6, &[user("middle 6")]));
-        assert!(store.check().unwrap().is_clean());
+        assert!(store.scan().unwrap().is_clean());
     }
 }
 
@@ -270,7 +270,7 @@ fn forks_of_a_growing_parent() {
         let expected = [&lines[..place], &[user("own").line(place as u64)]].concat();
         assert_eq!(events::difference(&all(&fork), &expected), None, "fork at {place}");
     }
-    assert!(store.check().unwrap().is_clean());
+    assert!(store.scan().unwrap().is_clean());
 }
 
 /// Beyond the end there is nothing to fork: the error says how long the parent is, and no session was made.

@@ -4,7 +4,9 @@ use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 
 use sessionlog::storage::{JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Storage};
-use sessionlog::{Corruption, Error, NewEvent, NewSession, Result, Seq, Store, StoreOptions, Timestamp};
+use sessionlog::{
+    Corruption, Error, FindingKind, NewEvent, NewSession, Result, Seq, Store, StoreOptions, Timestamp,
+};
 
 use crate::support::run::id;
 
@@ -81,8 +83,8 @@ fn numbers_that_no_log_gets_to_are_not_believed() {
     closed.forge(Map::Sessions, b"s", |payload| drop(payload.splice(..1, GREATEST)));
     let store = closed.open().unwrap();
     assert!(undecodable(&store.session(&id("a")).unwrap_err()));
-    let report = store.check().unwrap();
-    assert!(report.problems.iter().any(|problem| undecodable(&problem.error)), "{report:?}");
+    let report = store.scan().unwrap();
+    assert!(report.findings.iter().any(|finding| finding.kind == FindingKind::Summary), "{report:?}");
 }
 
 /// The same for the names of files: a name that is none of ours is left alone.
@@ -102,10 +104,9 @@ fn a_segment_with_the_greatest_number_is_not_ours() {
 fn a_check_says_which_record_is_missing() {
     let closed = Closed::new();
     closed.storage.apply(Map::Sessions, &[(b"ia".to_vec(), None)]).unwrap();
-    let report = closed.open().unwrap().check().unwrap();
-    let [problem] = report.problems.as_slice() else { panic!("{report:?}") };
-    let missing = matches!(problem.error, Error::Corrupt { corruption: Corruption::Missing { .. }, .. });
-    assert!(missing, "{problem:?}");
+    let report = closed.open().unwrap().scan().unwrap();
+    let [finding] = report.findings.as_slice() else { panic!("{report:?}") };
+    assert_eq!(finding.kind, FindingKind::Unreachable, "{finding:?}");
 }
 
 /// A drain walked in a circle for ever.

@@ -135,7 +135,7 @@ fn everything_is_closed_after_close() {
         ("last", session.last(1).and_then(|mut events| events.next().transpose()).map(drop)),
         ("follow", session.follow(at).map(drop)),
         ("fork of a session", session.fork(at).map(drop)),
-        ("check", other.check().map(drop)),
+        ("scan", other.scan().map(drop)),
     ] {
         assert!(matches!(outcome, Err(Error::Closed)), "{what}: {outcome:?}");
     }
@@ -304,7 +304,7 @@ fn a_store_says_what_it_is() {
     assert!(after.engine_bytes > 0);
     assert_eq!(after.store_id, before.store_id);
     session.fork(Seq::new(100)).unwrap();
-    let report = store.check().unwrap();
+    let report = store.scan().unwrap();
     assert!(report.is_clean(), "{report:?}");
     assert_eq!((report.sessions, report.events), (2, 500));
     drop((session, store));

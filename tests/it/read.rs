@@ -281,7 +281,7 @@ fn a_damaged_block_is_an_error_and_not_skipped() {
                 let (found, _) = read_some(session.read_reverse(at(0)..at(end as u64)).unwrap());
                 assert!(lines[..end].iter().rev().take(found.len()).eq(found.iter()));
             }
-            assert!(!store.check().unwrap().is_clean(), "the check missed block {block}, byte {byte}");
+            assert!(!store.scan().unwrap().is_clean(), "the check missed block {block}, byte {byte}");
             // Damage in a block does not stop what goes on behind it, nor the drain.
             let session = store.session(&id("a")).unwrap();
             let seq = session.append(user("goes on").to_new()).unwrap();

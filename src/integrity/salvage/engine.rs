@@ -45,7 +45,7 @@ pub(super) fn ask(
     let mut living = BTreeSet::new();
     let outcome = loop {
         match receiver.recv_timeout(limit) {
-            Ok(Given::Value(value)) => living.extend(sieve.put_given(&value)?),
+            Ok(Given::Value(map, key, value)) => living.extend(sieve.put_given(map, &key, &value)?),
             Ok(Given::Failed(error)) => break EngineOutcome::Failed(error),
             Ok(Given::Done) => break EngineOutcome::Whole,
             Err(RecvTimeoutError::Timeout) => {
@@ -64,7 +64,7 @@ pub(super) fn ask(
 }
 
 enum Given {
-    Value(Vec<u8>),
+    Value(Map, Vec<u8>, Vec<u8>),
     Failed(String),
     Done,
 }
@@ -82,8 +82,8 @@ fn give(path: &Path, sender: &SyncSender<Given>) {
     for map in [Map::Sessions, Map::Events, Map::Care] {
         for entry in engine.range(map, Bound::Unbounded, Bound::Unbounded) {
             match entry {
-                Ok((_, value)) => {
-                    if sender.send(Given::Value(value)).is_err() {
+                Ok((key, value)) => {
+                    if sender.send(Given::Value(map, key, value)).is_err() {
                         return;
                     }
                 }

@@ -255,7 +255,7 @@ impl Salvage {
         frames.write(journal, files, store_id)?;
         storage.flush()?;
         self.tell(SalvageStep::Mending, 0, 0);
-        super::mend(storage, files, store_id)?;
+        mend(storage, files, store_id)?;
         account.report(storage, &recovered, report)
     }
 
@@ -312,4 +312,9 @@ impl Drop for Unfinished {
             let _ = std::fs::remove_dir_all(path);
         }
     }
+}
+
+/// Stands where repair will be: makes the few records that opening needs.
+fn mend(storage: &dyn Storage, _files: &dyn JournalFiles, _store_id: [u8; 16]) -> Result<()> {
+    crate::log::replay::count_open(storage, false).map(drop)
 }

@@ -63,6 +63,7 @@ impl<'a> Sieve<'a> {
             Home::Block(header) => (Map::Events, format::block_key(header.key, header.first_seq).to_vec()),
             Home::Part { key, seq, part } => (Map::Events, format::part_key(*key, *seq, *part).to_vec()),
             Home::Record(key) => (Map::Sessions, key.clone()),
+            Home::Care(key) => (Map::Care, key.clone()),
         };
         // Made anew from summaries, and of an old one nobody would know that it is old. The count of opens is made from
         // the write numbers.
@@ -81,7 +82,11 @@ impl<'a> Sieve<'a> {
                 return Ok(());
             }
         }
-        self.target.insert(map, &key, found.value)?;
+        self.insert(map, &key, found.value)
+    }
+
+    fn insert(&mut self, map: Map, key: &[u8], value: &[u8]) -> Result<()> {
+        self.target.insert(map, key, value)?;
         self.unflushed += 1;
         if self.unflushed >= FLUSH_VALUES {
             self.unflushed = 0;
@@ -132,9 +137,16 @@ impl<'a> Sieve<'a> {
     }
 
     /// Takes what the engine gives, and returns whose it is. What is not sound is left out.
-    pub(super) fn put_given(&mut self, value: &[u8]) -> Result<Option<StorageKey>> {
+    pub(super) fn put_given(&mut self, map: Map, key: &[u8], value: &[u8]) -> Result<Option<StorageKey>> {
         let Ok(found) = format::read_found(value) else { return Ok(None) };
-        self.put(&found)?;
+        if map == Map::Care && key.starts_with(format::QUARANTINE_PREFIX) {
+            // Only its key says where it belongs.
+            self.values += 1;
+            self.highest = self.highest.max(found.write_number());
+            self.insert(map, key, value)?;
+        } else {
+            self.put(&found)?;
+        }
         Ok(Some(found.envelope.key))
     }
 }

@@ -1,0 +1,157 @@
+//! What scan and repair stand on: the records of storage, read through `format` and never kept.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+
+use super::journal::Pending;
+use crate::error::Result;
+use crate::event::write_line;
+use crate::format::{self, Hash, NewHeader, Scratch, Sections, SessionHeader, Summary, WriteNumber};
+use crate::id::StorageKey;
+use crate::storage::{Entries, Map, Storage};
+
+/// All entries of a map whose keys begin with `prefix`, behind `after` if that is given.
+pub(super) fn entries(storage: &dyn Storage, map: Map, prefix: &[u8]) -> Entries {
+    let behind: Vec<u8> = prefix.iter().map(|byte| byte.saturating_add(1)).collect();
+    storage.range(map, Bound::Included(prefix), Bound::Excluded(&behind))
+}
+
+/// The records of one storage, and what the journal adds to them.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) storage: &'a dyn Storage,
+    pub(super) pending: &'a BTreeMap<StorageKey, Pending<'a>>,
+}
+
+impl Ground<'_> {
+    /// The drained mark: the commit, and the number with which it was written. `None` where it is missing or broken.
+    pub(super) fn drained(&self) -> Result<Option<(u64, WriteNumber)>> {
+        let value = self.storage.get(Map::Sessions, format::DRAINED_KEY)?;
+        Ok(value.and_then(|value| {
+            let drained = format::decode_drained(&value).ok()?;
+            Some((drained.through, format::write_number(&value).unwrap_or_default()))
+        }))
+    }
+
+    /// A session's stored header, if it is sound.
+    pub(super) fn header(&self, key: StorageKey) -> Result<Option<SessionHeader>> {
+        let value = self.storage.get(Map::Sessions, &format::header_key(key))?;
+        Ok(value.and_then(|value| format::decode_header(key, &value).ok()))
+    }
+
+    /// What a session was created with: from its header, or from the journal.
+    pub(super) fn new_header(&self, key: StorageKey) -> Result<Option<NewHeader>> {
+        let stored = self.header(key)?.map(SessionHeader::into_new);
+        Ok(stored.or_else(|| self.pending.get(&key)?.created.as_ref().map(|(_, new)| new.clone())))
+    }
+
+    pub(super) fn summary(&self, key: StorageKey) -> Result<Option<Summary>> {
+        let value = self.storage.get(Map::Sessions, &format::summary_key(key))?;
+        Ok(value.and_then(|value| format::decode_summary(key, &value).ok()))
+    }
+
+    /// Where a session was ended.
+    pub(super) fn ended(&self, key: StorageKey) -> Result<Option<u64>> {
+        let value = self.storage.get(Map::Care, &format::end_mark_key(key))?;
+        Ok(value.and_then(|value| format::decode_end_mark(key, &value).ok()))
+    }
+
+    /// A session's length: as its summary has it, and what the journal adds.
+    pub(super) fn len(&self, new: &NewHeader) -> Result<Option<u64>> {
+        if let Some(end) = self.pending.get(&new.key).and_then(Pending::end) {
+            return Ok(Some(end));
+        }
+        if let Some(summary) = self.summary(new.key)? {
+            return Ok(Some(summary.len));
+        }
+        Ok(self.pending.get(&new.key).and_then(|pending| pending.created.as_ref()).map(|_| new.prefix_len()))
+    }
+
+    /// Whether the parents of `new` lead in a circle. Storage keys are UUIDs that ascend in time, so a parent's is
+    /// lower than its fork's, but for a clock that was set back: only then is the chain walked, for a circle has such a
+    /// step in it.
+    pub(super) fn is_circle(&self, new: &NewHeader) -> Result<bool> {
+        let Some((mut key, _)) = new.parent.filter(|(parent, _)| *parent >= new.key) else {
+            return Ok(false);
+        };
+        let mut seen = HashSet::from([new.key]);
+        loop {
+            if !seen.insert(key) {
+                return Ok(key == new.key);
+            }
+            match self.new_header(key)?.and_then(|new| new.parent) {
+                Some((parent, _)) => key = parent,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// The running hash behind the first `at` events of `key`, as its blocks and records have it; `None` where they do not
+    /// give it.
+    pub(super) fn hash_at(&self, mut key: StorageKey, at: u64) -> Result<Option<Hash>> {
+        let mut seen = HashSet::new();
+        let header = loop {
+            let Some(header) = self.header(key)? else { return Ok(None) };
+            match header.parent {
+                Some((parent, prefix_len)) if at < prefix_len && seen.insert(key) => key = parent,
+                Some((_, prefix_len)) if at < prefix_len => return Ok(None),
+                _ => break header,
+            }
+        };
+        let from = header.parent.map_or(0, |(_, prefix_len)| prefix_len);
+        let known = |hash: Hash| Some(hash).filter(|hash| *hash != Hash::UNKNOWN);
+        if at == from {
+            return Ok(if from == 0 { Some(Hash::START) } else { known(header.prefix_hash) });
+        }
+        let Some((first, value)) = self.block_before(key, at)? else { return Ok(None) };
+        let Ok(view) = format::open_block(key, first, &value) else { return Ok(None) };
+        if view.header().end() < at {
+            return Ok(None);
+        }
+        if view.header().end() == at {
+            return Ok(known(view.header().hash_after));
+        }
+        let before = if first == from {
+            if from == 0 { Some(Hash::START) } else { known(header.prefix_hash) }
+        } else {
+            match self.block_before(key, first)? {
+                Some((seq, value)) => format::open_block(key, seq, &value)
+                    .ok()
+                    .filter(|view| view.header().end() == first)
+                    .and_then(|view| known(view.header().hash_after)),
+                None => None,
+            }
+        };
+        let Some(mut hash) = before else { return Ok(None) };
+        let mut events = Vec::new();
+        let take = u32::try_from(at - first).unwrap_or(u32::MAX);
+        if view.decode(&mut Scratch::default(), 0, take, Sections::All, &mut events).is_err() {
+            return Ok(None);
+        }
+        let mut line = Vec::new();
+        for event in &events {
+            line.clear();
+            write_line(event.seq, &event.parts(), &mut line);
+            hash = hash.next(&line);
+        }
+        Ok(Some(hash))
+    }
+
+    /// The last block, or head, that starts before `end`.
+    fn block_before(&self, key: StorageKey, end: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        let lowest = format::block_key(key, 0);
+        let highest = format::block_key(key, end.saturating_sub(1));
+        let found = self
+            .storage
+            .range_reverse(Map::Events, Bound::Included(&lowest), Bound::Included(&highest))
+            .next()
+            .transpose()?;
+        let Some((found, value)) = found else { return Ok(None) };
+        let Some(at) = format::parse_event_key(&found) else { return Ok(None) };
+        if at.part.is_none() {
+            return Ok(Some((at.seq, value)));
+        }
+        let head = self.storage.get(Map::Events, &format::block_key(key, at.seq))?;
+        Ok(head.map(|value| (at.seq, value)))
+    }
+}

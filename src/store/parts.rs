@@ -1,0 +1,61 @@
+//! A store's folder opened for care: lock, engine and journal, without replay and drain.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Corruption, Error, Place, Result};
+use crate::storage::{Create, Folder, FolderJournalFiles, JournalFiles, SledStorage, Storage};
+
+/// The engine's cache while a store is looked at.
+const CACHE_BYTES: u64 = 16 << 20;
+
+/// What a store is made of.
+pub(crate) struct Parts {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) files: Arc<dyn JournalFiles>,
+    pub(crate) store_id: [u8; 16],
+    /// Holds the lock: given back last.
+    pub(crate) folder: Folder,
+}
+
+impl Parts {
+    /// Opens the store at `path`. Nothing is made, and nothing of ours changed; the engine may rewrite files of its own.
+    ///
+    /// # Errors
+    /// As [`StoreOptions::open`](crate::StoreOptions::open).
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let folder = Folder::open(path, Create::Never)?;
+        let Some(description) = folder.description() else {
+            return Err(Error::NoStore { path: folder.path().to_owned() });
+        };
+        let store_id = description.store_id;
+        check_parts(&folder)?;
+        let files = FolderJournalFiles::open(&folder.journal_dir())?;
+        let storage = SledStorage::open(&folder.engine_dir(), CACHE_BYTES)?;
+        Ok(Self { storage: Arc::new(storage), files: Arc::new(files), store_id, folder })
+    }
+
+    /// Lets go of everything, and passes `result` on.
+    pub(crate) fn close<T>(self, result: Result<T>) -> Result<T> {
+        let closed = self.storage.close();
+        drop(self.folder);
+        let value = result?;
+        closed.map(|()| value)
+    }
+}
+
+/// Checks that a store that says what it is has its parts. They are made before its description: without them it has
+/// lost events, and empty ones in their place would hide that.
+pub(crate) fn check_parts(folder: &Folder) -> Result<()> {
+    let lost = |what, path: &Path| Error::Corrupt {
+        place: Place::new("store").at(path.display().to_string()),
+        corruption: Corruption::Missing { what },
+    };
+    if !folder.journal_dir().is_dir() {
+        return Err(lost("the journal's folder", &folder.journal_dir()));
+    }
+    if SledStorage::is_unborn(&folder.engine_dir())? {
+        return Err(lost("the engine's data", &folder.engine_dir()));
+    }
+    Ok(())
+}

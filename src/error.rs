@@ -369,6 +369,12 @@ pub enum Corruption {
         /// The commit's number.
         commit: u64,
     },
+    /// A file of the journal has a size that none is made with: it was cut short.
+    #[error("no segment has {bytes} bytes: it was cut short")]
+    SegmentSize {
+        /// The size that was found.
+        bytes: u64,
+    },
     /// Opening the engine's files failed in the engine itself.
     #[error("the engine cannot open its files: {message}")]
     Engine {

@@ -51,6 +51,17 @@ impl Failure {
         Self::Told { code: NO_STORE, message: with_causes(error), hint: hint(error) }
     }
 
+    /// A salvage that could not be done.
+    pub(crate) fn salvage(error: &Error) -> Self {
+        let code = match error {
+            Error::UnsupportedFormat { .. } => NO_STORE,
+            error => code(error),
+        };
+        let told = matches!(error, Error::NoStore { .. } | Error::NotAStore { .. });
+        let hint = if told { Some("name the folder of a store, damaged as it may be".into()) } else { hint(error) };
+        Self::Told { code, message: with_causes(error), hint }
+    }
+
     /// A file operation of the command line's own.
     pub(crate) fn io(what: &str, error: &io::Error) -> Self {
         Self::refused(format!("{what}: {error}"))
@@ -109,7 +120,7 @@ pub(crate) fn of_parser(report: &clap::Error) -> ExitCode {
 /// The exit code of an error in an open store.
 fn code(error: &Error) -> u8 {
     match error {
-        Error::BadSessionId { .. } => USAGE,
+        Error::BadSessionId { .. } | Error::OutputExists { .. } => USAGE,
         Error::NoStore { .. } | Error::NotAStore { .. } | Error::InUse { .. } => NO_STORE,
         _ => REFUSED,
     }

@@ -18,6 +18,7 @@ mod read;
 mod replay;
 mod resolve;
 mod resume;
+mod salvage;
 mod show;
 mod stats;
 mod time;
@@ -57,6 +58,7 @@ enum Command {
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
+    Salvage(salvage::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -107,6 +109,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
+        Command::Salvage(args) => salvage::run(&args, &mut out),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::drain::Fault;
-use super::journal::{Journal, SEGMENT, UNFINISHED};
+use super::journal::{Journal, SEGMENT, UNFINISHED, is_segment_size};
 use super::pass::Writer;
 use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
@@ -148,6 +148,12 @@ impl Found {
                     let file = files.open(&name).map_err(io("open", &name))?;
                     file.sync().map_err(io("sync", &name))?;
                     let len = file.len().map_err(io("read", &name))?;
+                    if !is_segment_size(len) {
+                        return Err(Error::Corrupt {
+                            place: Place::new("journal segment").at(folder.join(name).display().to_string()),
+                            corruption: Corruption::SegmentSize { bytes: len },
+                        });
+                    }
                     let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
                     file.read_at(&mut bytes, 0).map_err(io("read", &name))?;
                     found.segments.push(FoundSegment { name, file, bytes });

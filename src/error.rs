@@ -44,6 +44,15 @@ pub enum Error {
         /// The seq that the next event will be given.
         actual: Seq,
     },
+    /// A repair has ended the session, as events behind its end were missing. What it has is read as ever; to go on, fork
+    /// it at `at`.
+    #[error("session {session} was ended at {at} by a repair: fork it there to go on")]
+    Ended {
+        /// The session.
+        session: SessionId,
+        /// The number of its events: where to fork it.
+        at: Seq,
+    },
     /// A read was to start behind the session's end.
     #[error("cannot read session {session} from seq {from}: it has {len} events")]
     SeqBeyondEnd {

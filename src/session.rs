@@ -219,6 +219,9 @@ impl Session {
         surface: &mut Option<Surface>,
     ) -> Result<Queued> {
         let core = self.core();
+        if let Some(at) = self.state.ended.get() {
+            return Err(Error::Ended { session: self.state.header.id.clone(), at: Seq::new(*at) });
+        }
         let mut tail = self.state.lock();
         let next = tail.next();
         let conflict = |expected, actual| Error::SeqConflict {

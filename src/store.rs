@@ -13,7 +13,7 @@ pub(crate) use self::parts::Parts;
 use crate::error::{Error, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
-use crate::integrity::{Scan, ScanReport};
+use crate::integrity::{Quarantine, Scan, ScanReport};
 use crate::list::Sessions;
 use crate::log;
 use crate::log::commit::{Request, Work};
@@ -322,6 +322,17 @@ impl Store {
         Scan::new().store(self)
     }
 
+    /// Returns what repairs have set aside in this store, with its bytes, by session and seq.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. Errors of reading are items.
+    pub fn quarantine(&self) -> Result<Quarantine> {
+        if self.core().health.is_closed() {
+            return Err(Error::Closed);
+        }
+        Ok(Quarantine::new(self.handle.clone(), None))
+    }
+
     /// Returns what the store is and takes.
     ///
     /// # Errors
@@ -352,6 +363,10 @@ impl Store {
 }
 
 impl Handle {
+    pub(crate) fn store_id(&self) -> [u8; 16] {
+        self.0.info.store_id
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
     }

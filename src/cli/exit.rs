@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use sessionlog::Error;
+use sessionlog::{Corruption, Error};
 
 /// Not found, refused input or state, conflict, I/O error.
 const REFUSED: u8 = 1;
@@ -12,6 +12,9 @@ const REFUSED: u8 = 1;
 const USAGE: u8 = 2;
 /// The store cannot be opened.
 const NO_STORE: u8 = 3;
+
+/// What the library says of a folder whose description is gone.
+const DESCRIPTION_LOST: &str = "it has a journal but no description";
 
 /// Why a command ends early.
 #[derive(Debug)]
@@ -58,8 +61,19 @@ impl Failure {
             error => code(error),
         };
         let told = matches!(error, Error::NoStore { .. } | Error::NotAStore { .. });
-        let hint = if told { Some("name the folder of a store, damaged as it may be".into()) } else { hint(error) };
+        let hint =
+            if told { Some("name the folder of a store, damaged as it may be".into()) } else { hint(error) };
         Self::Told { code, message: with_causes(error), hint }
+    }
+
+    /// A folder that is looked at without opening the store in it: what is about a session is not about the folder.
+    pub(crate) fn folder(error: &Error) -> Self {
+        match error {
+            Error::SessionNotFound { .. } => {
+                Self::Told { code: REFUSED, message: with_causes(error), hint: hint(error) }
+            }
+            _ => Self::open(error),
+        }
     }
 
     /// A file operation of the command line's own.
@@ -171,10 +185,15 @@ fn hint(error: &Error) -> Option<String> {
         Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             "opening a store writes to its folder: make it writable, or copy the store to a place that is"
         }
-        Error::Corrupt { .. } => {
-            "nothing was changed: make a copy of the store's folder before you do anything else; what is not damaged can \
-             be read"
+        Error::Corrupt { corruption: Corruption::Engine { .. } | Corruption::Missing { .. }, .. }
+        | Error::NotAStore { reason: DESCRIPTION_LOST, .. } => {
+            "nothing was changed: `sessionlog salvage OLD NEW` gets what is left of a store that does not open"
         }
+        Error::Corrupt { .. } => {
+            "nothing was changed, and what is not damaged can be read: `sessionlog scan` tells all that is wrong, and \
+             `sessionlog repair --dry-run` what can be done"
+        }
+        Error::Ended { session, at } => return Some(format!("sessionlog fork {session} --at {at}")),
         _ => return None,
     };
     Some(text.into())

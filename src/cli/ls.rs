@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use sessionlog::{Parent, SessionId, SessionInfo, Statistics, Store};
+use sessionlog::{HistoryHash, Parent, SessionId, SessionInfo, Statistics, Store};
 
 use super::exit::Failure;
 use super::output::{Buffered, printable};
@@ -48,6 +48,8 @@ pub(crate) struct Record<'a> {
     prefix_length: Option<u64>,
     meta: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hash: Option<HistoryHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) statistics: Option<&'a Statistics>,
 }
 
@@ -63,6 +65,7 @@ impl<'a> Record<'a> {
             parent: parent.and_then(|parent| parent.session.as_ref()).map(SessionId::as_str),
             prefix_length: parent.map(|parent| parent.prefix_len),
             meta: &info.header.meta,
+            hash: None,
             statistics: None,
         }
     }

@@ -15,10 +15,12 @@ mod messages;
 mod output;
 mod place;
 mod read;
+mod repair;
 mod replay;
 mod resolve;
 mod resume;
 mod salvage;
+mod scan;
 mod show;
 mod stats;
 mod time;
@@ -59,6 +61,8 @@ enum Command {
     Resume(resume::Args),
     Replay(replay::Args),
     Salvage(salvage::Args),
+    Scan(scan::Args),
+    Repair(repair::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -71,8 +75,8 @@ Examples:
 
 Exit codes:
   0    fine, also when the reader of the output went away
-  1    not found, refused input or state, conflict, I/O error
-  2    wrong usage, bad session id
+  1    findings, not found, refused input or state, conflict, I/O error
+  2    wrong usage, bad session id, output exists
   3    the store cannot be opened: none here, in use, newer format, damaged, no permission
   130  stopped by Ctrl-C";
 
@@ -110,6 +114,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
         Command::Salvage(args) => salvage::run(&args, &mut out),
+        Command::Scan(args) => scan::run(&place, &args, &mut out),
+        Command::Repair(args) => repair::run(&place, &args, &mut out),
     }
 }
 

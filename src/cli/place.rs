@@ -35,11 +35,15 @@ impl Place {
         self.open_with(StoreOptions::new().create(true))
     }
 
-    fn open_with(&self, options: StoreOptions) -> Result<Store, Failure> {
-        let path = path(self.named.clone(), |name| env::var_os(name), env::home_dir()).ok_or_else(|| {
+    /// The store's folder, whatever is there.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        path(self.named.clone(), |name| env::var_os(name), env::home_dir()).ok_or_else(|| {
             Failure::usage(format!("this system names no data folder: use --store DIR or {VARIABLE}"))
-        })?;
-        options.open(path).map_err(|error| Failure::open(&error))
+        })
+    }
+
+    fn open_with(&self, options: StoreOptions) -> Result<Store, Failure> {
+        options.open(self.path()?).map_err(|error| Failure::open(&error))
     }
 }
 

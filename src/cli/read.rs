@@ -1,6 +1,6 @@
 //! `read`: events out, one a line.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 
 use sessionlog::{Events, Seq, Session, SessionId};
@@ -39,6 +39,11 @@ pub(crate) struct Args {
     /// Only events of this type
     #[arg(long = "type", value_name = "T")]
     event_type: Option<String>,
+
+    /// What a repair has set aside of this session instead: the events behind a hole, with their seqs. What cannot be
+    /// read is named on standard error
+    #[arg(long, conflicts_with_all = ["from", "to", "last"])]
+    quarantine: bool,
 }
 
 pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
@@ -49,6 +54,9 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     }
     let store = place.open()?;
     let session = resolve::session(&store, &args.id)?;
+    if args.quarantine {
+        return quarantine(&session, args.event_type.as_deref(), out);
+    }
     let range = from..to;
     let range = match args.last {
         Some(count) => last(&session, range, count, args.event_type.as_deref())?,
@@ -83,6 +91,22 @@ fn last(session: &Session, range: Range<Seq>, count: u64, of: Option<&str>) -> R
         }
     }
     Ok(start..end)
+}
+
+fn quarantine(session: &Session, of: Option<&str>, out: &mut impl Write) -> Result<(), Failure> {
+    let mut out = Buffered::new(out);
+    for item in session.quarantine()? {
+        let item = item?;
+        for event in item.events.iter().filter(|event| is_of(event, of)) {
+            out.line(|line| event.write_json(line))?;
+        }
+        if item.events.is_empty() {
+            // Data is what counts; who cannot be told of the rest is not in the way of it.
+            let _ =
+                writeln!(io::stderr(), "note: {} bytes of {}: {}", item.bytes.len(), item.place, item.reason);
+        }
+    }
+    out.finish()
 }
 
 fn print(events: Events, of: Option<&str>, out: &mut impl Write) -> Result<(), Failure> {

@@ -75,8 +75,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     if missing == 0 {
         return Ok(());
     }
-    Err(Failure::refused(format!("events are missing in {missing} sessions"))
-        .hint("what is there is the truth up to each hole; keep the old store: other copies may have the rest"))
+    Err(Failure::refused(format!("events are missing in {missing} sessions")).hint(
+        "what is there is the truth up to each hole; keep the old store: other copies may have the rest",
+    ))
 }
 
 fn print(report: &SalvageReport, out: &mut impl Write) -> Result<(), Failure> {

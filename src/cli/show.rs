@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use sessionlog::{SessionId, Store};
+use sessionlog::{Seq, SessionId, Store};
 
 use super::exit::Failure;
 use super::ls::{Record, meta, parent_name};
@@ -48,9 +48,11 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
     let info = session.info()?;
     let durable = session.durable_len();
     let figures = session.statistics();
+    let hash = session.history_hash_at(Seq::new(info.len));
     if json {
         let mut record = Record::of(&info);
         record.durable_length = Some(durable);
+        record.hash = hash.as_ref().ok().copied();
         record.statistics = figures.as_ref().ok();
         output::line(out, &record.json()?)?;
     } else {
@@ -65,6 +67,7 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
             ("created", rfc3339(info.header.created_at)),
             ("updated", rfc3339(info.updated_at)),
             ("parent", parent),
+            ("hash", hash.map_or_else(|_| "unknown: events cannot be read".into(), |hash| hash.to_string())),
             ("meta", meta(&info.header.meta)),
         ];
         entries.extend(figures.iter().flat_map(stats::audit));

@@ -111,11 +111,11 @@ mod tests;
 pub(crate) use self::{
     block::{BlockView, WriteNumber, WriteNumbers, open_block},
     care::*,
+    found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     frame::{
         Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_frame, find_magic,
         read_frame,
     },
-    found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     hash::Hash,
     key::*,
     large::LargeReader,

@@ -1,10 +1,11 @@
 //! The journal as it lies on disk, judged without replaying it.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::finding::{Finding, FindingKind, fault};
 use crate::error::{Error, Result};
-use crate::format::{self, Action, FRAME_ALIGN, FrameFault, FrameView, NewHeader, RunView};
+use crate::format::{self, Action, FRAME_ALIGN, FrameFault, FrameView, Hash, NewHeader, RunView};
 use crate::id::StorageKey;
 use crate::storage::JournalFiles;
 
@@ -206,6 +207,8 @@ impl<'a> Frames<'a> {
 pub(super) struct Pending<'a> {
     pub(super) created: Option<(u64, NewHeader)>,
     pub(super) runs: Vec<(u64, RunView<'a>)>,
+    /// The running hash at its prefix, once it was computed: forks of forks ask for it again and again.
+    pub(super) prefix_hash: OnceCell<Hash>,
 }
 
 impl Pending<'_> {

@@ -4,21 +4,30 @@
 //! trust what it checks.
 
 mod carve;
+mod copies;
 mod finding;
-mod ground;
+
 mod hash;
 mod journal;
+mod overlay;
+mod quarantine;
 mod records;
+pub(crate) mod repair;
 mod report;
 mod salvage;
 mod scan;
 mod session;
+mod view;
 mod walk;
+mod work;
 
 pub use self::finding::{Finding, FindingKind, Severity};
 pub use self::hash::{BadHash, HistoryHash};
+pub use self::quarantine::{Quarantine, QuarantinedItem};
+pub use self::repair::Repair;
 pub use self::report::{Head, ScanProgress, ScanReport};
 pub use self::salvage::{
     EngineOutcome, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession,
 };
 pub use self::scan::Scan;
+pub use self::work::{Remedy, RemedyKind, RepairReport};

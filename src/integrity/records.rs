@@ -1,14 +1,14 @@
 //! Records that no session led to: each must belong to one that is there.
 
 use super::finding::{Finding, FindingKind, fault};
-use super::ground::Ground;
+use super::view::View;
 use crate::error::Result;
 use crate::format::{self, FormatError, QuarantineKey};
 use crate::id::StorageKey;
 use crate::storage::Map;
 
 /// Checks a record of `sessions` from its own side. What its session's check looks at is left to that.
-pub(super) fn of_sessions(ground: Ground<'_>, key: &[u8], value: &[u8]) -> Result<Option<Finding>> {
+pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<Option<Finding>> {
     let at = |finding: Finding| Some(finding.at(Map::Sessions, key));
     let broken = |kind: FindingKind, what: &str, error: FormatError| {
         Some(Finding::error(kind.unless_newer(&error), what, fault(&error)).at(Map::Sessions, key))
@@ -87,7 +87,7 @@ pub(super) fn of_sessions(ground: Ground<'_>, key: &[u8], value: &[u8]) -> Resul
 }
 
 /// A finding for a record whose session has no header.
-fn lost_header(ground: Ground<'_>, session: StorageKey, what: &str, key: &[u8]) -> Result<Option<Finding>> {
+fn lost_header(ground: View<'_>, session: StorageKey, what: &str, key: &[u8]) -> Result<Option<Finding>> {
     if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() {
         return Ok(None);
     }
@@ -97,7 +97,7 @@ fn lost_header(ground: Ground<'_>, session: StorageKey, what: &str, key: &[u8]) 
 
 /// Checks a value of `care`. Counts what is in quarantine.
 pub(super) fn of_care(
-    ground: Ground<'_>,
+    ground: View<'_>,
     key: &[u8],
     value: &[u8],
     quarantined: &mut u64,
@@ -107,7 +107,8 @@ pub(super) fn of_care(
         Some(Finding::error(kind, what, fault(&error)).at(Map::Care, key))
     };
     if let Some(session) = format::parse_tagged_key(format::END_MARK_PREFIX, key) {
-        if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() {
+        let stored = ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some();
+        if stored || ground.new_header(session)?.is_some() {
             return Ok(None);
         }
         let finding = Finding::error(FindingKind::Header, "a session's header", "only its end mark");

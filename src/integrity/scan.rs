@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::finding::{Finding, FindingKind, Severity};
-use super::ground::{Ground, entries};
 use super::hash::HistoryHash;
 use super::journal::{Frames, JournalBytes};
 use super::records;
 use super::report::{Head, ScanProgress, ScanReport};
 use super::session::{self, Checked, is_final};
+use super::view::{View, entries};
 use super::walk::{Buffers, Extent, Walk};
 use crate::error::{Error, Result};
 use crate::format::{self, Hash, NewHeader, WriteNumber};
@@ -103,7 +103,7 @@ impl Scan {
     pub fn store(self, store: &Store) -> Result<ScanReport> {
         let core = Arc::clone(store.handle().core());
         let pending = BTreeMap::new();
-        let ground = Ground { storage: core.storage.as_ref(), pending: &pending };
+        let ground = View { storage: core.storage.as_ref(), pending: &pending };
         let mut scanner = Scanner::new(ground, Some(store.handle()), self.progress);
         if core.health.is_closed() {
             return Err(Error::Closed);
@@ -136,14 +136,16 @@ impl Scan {
         let mut findings = Vec::new();
         let mut tell = |finding| findings.push(finding);
         let nothing = BTreeMap::new();
-        let drained = Ground { storage, pending: &nothing }.drained()?;
-        let has_mark = storage.get(Map::Sessions, format::DRAINED_KEY)?.is_some();
-        // A store that was never drained has no mark.
-        let through = if has_mark { drained.map(|(through, _)| through) } else { Some(0) };
-        let frames = Frames::of(&bytes, store_id, through);
-        frames.tell(&mut tell);
-        let pending = frames.pending(&mut tell);
-        let ground = Ground { storage, pending: &pending };
+        let pending = match (View { storage, pending: &nothing }).through()? {
+            Some(through) => {
+                let frames = Frames::of(&bytes, store_id, Some(through));
+                frames.tell(&mut tell);
+                frames.pending(&mut tell)
+            }
+            // Which frames are drained is not known, so nothing can be said of any: the record is a finding of its own.
+            None => BTreeMap::new(),
+        };
+        let ground = View { storage, pending: &pending };
         let mut scanner = Scanner::new(ground, None, self.progress);
         match &self.session {
             Some(id) => scanner.one(id, self.expect)?,
@@ -173,7 +175,7 @@ impl Scan {
 }
 
 struct Scanner<'a> {
-    ground: Ground<'a>,
+    ground: View<'a>,
     /// The store, when it is open.
     live: Option<&'a Handle>,
     mark: WriteNumber,
@@ -183,7 +185,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn new(ground: Ground<'a>, live: Option<&'a Handle>, progress: Option<Progress>) -> Self {
+    fn new(ground: View<'a>, live: Option<&'a Handle>, progress: Option<Progress>) -> Self {
         Self {
             ground,
             live,
@@ -225,6 +227,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn all(&mut self, undrained: &[Arc<SessionState>]) -> Result<()> {
+        self.read_mark()?;
         self.store_records()?;
         let ground = self.ground;
         let mut pending = ground.pending.keys().copied().peekable();

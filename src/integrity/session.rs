@@ -1,8 +1,8 @@
 //! One session checked: its records against each other, against its parent, and its events.
 
 use super::finding::{Finding, FindingKind, fault};
-use super::ground::Ground;
 use super::journal::Pending;
+use super::view::View;
 use super::walk::{Buffers, Extent, Walk};
 use crate::error::{Error, Result};
 use crate::format::{self, Hash, NewHeader, SessionHeader, Summary, WriteNumber};
@@ -17,13 +17,11 @@ pub(super) struct Checked {
     pub(super) len: u64,
     /// The running hash behind its last event.
     pub(super) head: Option<Hash>,
-    /// The hash at the seq that was asked for.
-    pub(super) probed: Option<Hash>,
 }
 
 /// Checks the session `key`, whose records or blocks are in storage or in the journal.
 pub(super) fn check(
-    ground: Ground<'_>,
+    ground: View<'_>,
     key: StorageKey,
     mark: WriteNumber,
     live: bool,
@@ -64,7 +62,13 @@ pub(super) fn check(
             self::parent(ground, &new, parent, prefix_len, prefix_hash, &mut tell)?;
             match prefix_hash {
                 Some(hash) => known(hash),
-                None => ground.hash_at(parent, prefix_len)?,
+                None => {
+                    let hash = ground.hash_at(parent, prefix_len)?;
+                    if let (Some(hash), Some(pending)) = (hash, pending) {
+                        let _ = pending.prefix_hash.set(hash);
+                    }
+                    hash
+                }
             }
         }
     };
@@ -99,18 +103,13 @@ pub(super) fn check(
     }
     let len = if runs_fit { pending.and_then(Pending::end) } else { None };
     let len = len.or(summary.map(|summary| summary.len)).unwrap_or(walked.end);
-    Ok(Checked {
-        id: Some(new.id.as_str().to_owned()),
-        events: walked.events,
-        len,
-        head: walked.hash_at_end,
-        probed: None,
-    })
+    ended(ground, &new, len, &mut tell)?;
+    Ok(Checked { id: Some(new.id.as_str().to_owned()), events: walked.events, len, head: walked.hash_at_end })
 }
 
 /// The session's header: `None` where there is none, `Some(None)` where it is broken.
 fn stored_header(
-    ground: Ground<'_>,
+    ground: View<'_>,
     key: StorageKey,
     tell: &mut dyn FnMut(Finding),
 ) -> Result<Option<Option<SessionHeader>>> {
@@ -130,7 +129,7 @@ fn stored_header(
     }
 }
 
-fn summary(ground: Ground<'_>, key: StorageKey, tell: &mut dyn FnMut(Finding)) -> Result<Option<Summary>> {
+fn summary(ground: View<'_>, key: StorageKey, tell: &mut dyn FnMut(Finding)) -> Result<Option<Summary>> {
     let at = format::summary_key(key);
     let found = match ground.storage.get(Map::Sessions, &at)? {
         None => Err((FindingKind::Summary, "none".to_owned())),
@@ -147,7 +146,7 @@ fn summary(ground: Ground<'_>, key: StorageKey, tell: &mut dyn FnMut(Finding)) -
 }
 
 /// Whether the id leads to the session.
-fn reachable(ground: Ground<'_>, new: &NewHeader, tell: &mut dyn FnMut(Finding)) -> Result<()> {
+fn reachable(ground: View<'_>, new: &NewHeader, tell: &mut dyn FnMut(Finding)) -> Result<()> {
     let at = format::id_key(&new.id);
     let expected = "a record that leads from the id to the session";
     let found = match ground.storage.get(Map::Sessions, &at)? {
@@ -164,7 +163,7 @@ fn reachable(ground: Ground<'_>, new: &NewHeader, tell: &mut dyn FnMut(Finding))
 
 /// Whether a fork and its parent agree.
 fn parent(
-    ground: Ground<'_>,
+    ground: View<'_>,
     new: &NewHeader,
     parent: StorageKey,
     prefix_len: u64,
@@ -243,7 +242,7 @@ fn parent(
 
 /// Whether the summary says of the events what they are, and the order by last update what the summary says.
 fn agree(
-    ground: Ground<'_>,
+    ground: View<'_>,
     new: &NewHeader,
     summary: &Summary,
     walked: &super::walk::StoredEnd,
@@ -291,10 +290,15 @@ fn agree(
                 .at(Map::Sessions, &order_at),
         );
     }
+    Ok(())
+}
+
+/// Where a repair has ended the session: it has that many events, and no more.
+fn ended(ground: View<'_>, new: &NewHeader, len: u64, tell: &mut dyn FnMut(Finding)) -> Result<()> {
     if let Some(value) = ground.storage.get(Map::Care, &format::end_mark_key(new.key))? {
         let at = format::end_mark_key(new.key);
         match format::decode_end_mark(new.key, &value) {
-            Ok(end) if end == summary.len => {
+            Ok(end) if end == len => {
                 let finding = Finding::notice(
                     FindingKind::Ended,
                     "a session that goes on",
@@ -303,11 +307,8 @@ fn agree(
                 tell(finding.at(Map::Care, &at).seqs(end..u64::MAX));
             }
             Ok(end) => {
-                let finding = Finding::error(
-                    FindingKind::Summary,
-                    format!("an end at {end}"),
-                    format!("{} events", summary.len),
-                );
+                let finding =
+                    Finding::error(FindingKind::Summary, format!("an end at {end}"), format!("{len} events"));
                 tell(finding.at(Map::Care, &at));
             }
             Err(error) => {

@@ -63,7 +63,7 @@ pub(super) struct Walked {
     pub(super) end: u64,
     /// Keys of values that stand in the way of readers before `sound.len`, or of nobody: stray parts, overlaps.
     pub(super) stray: Vec<Vec<u8>>,
-    /// Whether values stand behind `to`.
+    /// Whether events, or values that cannot be read, stand behind `to`.
     pub(super) leftovers: bool,
     /// The greatest write number.
     pub(super) newest: WriteNumber,
@@ -222,8 +222,12 @@ impl<'a> Walk<'a> {
             self.walked.stray.push(key.to_vec());
             return;
         }
-        if end > self.what.to && !self.what.part && number.is_some_and(|number| number < self.what.mark) {
-            self.behind(key, self.what.to..end);
+        if end > self.what.to && !self.what.part {
+            if number.is_some_and(|number| number < self.what.mark) {
+                self.behind(key, self.what.to..end);
+            } else {
+                self.walked.leftovers = true;
+            }
         }
         if !self.reach(key, start, end) {
             return;

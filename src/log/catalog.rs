@@ -71,6 +71,7 @@ impl Used {
         }
         let Some((header, stored)) = read_session(key, storage)? else { return Ok(None) };
         let state = SessionState::stored(header, stored);
+        read_end(&state, storage)?;
         self.add(&state);
         Ok(Some(state))
     }
@@ -90,6 +91,18 @@ impl Used {
         self.by_id.remove(&state.header.id);
         self.by_key.remove(&state.key());
     }
+}
+
+/// Reads whether a repair has ended the session.
+pub(crate) fn read_end(state: &SessionState, storage: &dyn Storage) -> Result<()> {
+    let key = state.key();
+    if let Some(value) = storage.get(Map::Care, &format::end_mark_key(key))? {
+        let place = || Place::new("end mark").session(&state.header.id);
+        let at = format::decode_end_mark(key, &value).map_err(|error| error.at(place()))?;
+        // Set once: a state is made once.
+        let _ = state.ended.set(at);
+    }
+    Ok(())
 }
 
 /// Reads a session's header and summary.

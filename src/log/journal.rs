@@ -30,7 +30,7 @@ const KEPT_BYTES: u64 = 32 << 20;
 const MARGIN_BYTES: u64 = 1 << 20;
 
 /// The size of a segment for so many bytes.
-fn segment_bytes(len: u64) -> u64 {
+pub(crate) fn segment_size(len: u64) -> u64 {
     let bytes = len.max(FIRST_SEGMENT_BYTES);
     if bytes <= LAST_SEGMENT_BYTES {
         bytes.next_power_of_two()
@@ -42,7 +42,7 @@ fn segment_bytes(len: u64) -> u64 {
 /// Whether a segment can have this size. A size never changes, and a file that was cut short would look like a journal
 /// that ends early.
 pub(crate) fn is_segment_size(bytes: u64) -> bool {
-    bytes > 0 && segment_bytes(bytes) == bytes
+    bytes > 0 && segment_size(bytes) == bytes
 }
 
 const _: () = assert!(FIRST_SEGMENT_BYTES.is_power_of_two() && LAST_SEGMENT_BYTES.is_power_of_two());
@@ -254,7 +254,7 @@ impl Journal {
                 if writer.current.is_some() {
                     writer.segment_bytes = (writer.segment_bytes * 2).min(LAST_SEGMENT_BYTES);
                 }
-                self.make_now(writer.segment_bytes.max(segment_bytes(len)))?
+                self.make_now(writer.segment_bytes.max(segment_size(len)))?
             }
         };
         self.sync(health).map_err(WriteError::Failed)?;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::catalog::read_end;
 use super::core::Core;
 use super::drain::Fault;
 use super::journal::{Journal, SEGMENT, UNFINISHED, is_segment_size};
@@ -329,6 +330,7 @@ fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
             corruption: Corruption::Undecodable { what: "the creation of a session that exists" },
         });
     }
+    read_end(&state, core.storage.as_ref())?;
     used.add(&state);
     core.add_undrained(state);
     Ok(())

@@ -15,6 +15,8 @@ use crate::id::{StorageKey, Timestamp};
 #[derive(Debug)]
 pub(crate) struct SessionState {
     pub(crate) header: NewHeader,
+    /// Where a repair has ended it: it gets no more events.
+    pub(crate) ended: OnceLock<u64>,
     /// Its parent, once a read has followed it.
     pub(crate) parent: OnceLock<Arc<SessionState>>,
     tail: Mutex<Tail>,
@@ -79,6 +81,7 @@ impl SessionState {
     fn with(header: NewHeader, stored: Stored, created: Option<u64>, header_stored: bool) -> Arc<Self> {
         Arc::new(Self {
             header,
+            ended: OnceLock::new(),
             parent: OnceLock::new(),
             tail: Mutex::new(Tail {
                 created,

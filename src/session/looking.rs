@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::event::NewEvent;
 use crate::format::Hash;
 use crate::id::Seq;
-use crate::integrity::HistoryHash;
+use crate::integrity::{HistoryHash, Quarantine};
 use crate::options::{Append, MAX_BATCH_EVENTS};
 use crate::recovery::{Inspection, Lookback, Resumed};
 use crate::replay::{Pace, Replay};
@@ -45,6 +45,18 @@ impl Session {
             hash = hash.next(&line);
         }
         Ok(hash.into())
+    }
+
+    /// Returns what a repair has set aside of this session: blocks that could not be read, and the events behind a hole
+    /// with their seqs.
+    ///
+    /// # Errors
+    /// [`Error::Closed`](crate::Error::Closed). Errors of reading are items.
+    pub fn quarantine(&self) -> Result<Quarantine> {
+        if self.core().health.is_closed() {
+            return Err(Error::Closed);
+        }
+        Ok(Quarantine::new(self.handle.clone(), Some(self.state.key())))
     }
 
     /// Tells what the last turn left open, and which events [`resume`](Self::resume) would append. Writes nothing.

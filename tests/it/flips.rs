@@ -80,9 +80,14 @@ fn image(killed: bool) -> Image {
             Err(_) => store.create(named(name)).unwrap(),
         };
         let a = session("a", &store);
-        let said = [user("hello"), chunk("Hel"), chunk("lo"), assistant(&letters(round, 90)), call("c", "{}")];
+        let said =
+            [user("hello"), chunk("Hel"), chunk("lo"), assistant(&letters(round, 90)), call("c", "{}")];
         say(&a, &mut truth, &said);
-        say(&session("b", &store), &mut truth, &[result("c", &format!("[{round}]")), user(&letters(round, 40))]);
+        say(
+            &session("b", &store),
+            &mut truth,
+            &[result("c", &format!("[{round}]")), user(&letters(round, 40))],
+        );
         if round == 1 {
             let fork = store.fork(a.id(), Seq::new(4), named("fork")).unwrap();
             truth.insert("fork".into(), truth["a"][..4].to_vec());
@@ -257,7 +262,9 @@ impl Image {
         }
         drop(store);
         match Scan::new().folder(path) {
-            Ok(report) => told.extend(report.findings.iter().map(|finding| format!("finding {:?}", finding.kind))),
+            Ok(report) => {
+                told.extend(report.findings.iter().map(|finding| format!("finding {:?}", finding.kind)))
+            }
             Err(error) => told.push(kind(&error)),
         }
         told.sort();
@@ -407,7 +414,9 @@ fn cuts(image: &Image, some: usize, seed: u64) -> Vec<Damage> {
         let mut lengths = vec![0, 1, bytes.len() - 1, bytes.len() / 2];
         // Within what is used, and anywhere.
         let used = used(bytes);
-        lengths.extend((0..some).map(|_| used.get(dice.below(used.len() as u64) as usize).copied().unwrap_or(0)));
+        lengths.extend(
+            (0..some).map(|_| used.get(dice.below(used.len() as u64) as usize).copied().unwrap_or(0)),
+        );
         lengths.extend((0..some / 2).map(|_| dice.below(bytes.len() as u64) as usize));
         lengths.sort_unstable();
         lengths.dedup();

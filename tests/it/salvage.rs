@@ -138,14 +138,17 @@ fn intact(blocks: &[(Vec<u8>, Vec<u8>)], damaged: &[u8]) -> BTreeMap<Vec<u8>, Ve
 }
 
 /// Opens and reads all of a salvaged store: what it says must be the truth, or the start of it. Returns the lengths.
-fn read_new(path: &Path, truth: &Truth) -> BTreeMap<String, u64> {
+///
+/// A session that lost its header and its id is found under its storage key; `ids` says whose that is.
+fn read_new(path: &Path, truth: &Truth, ids: &BTreeMap<String, String>) -> BTreeMap<String, u64> {
     let report = Scan::new().folder(path).unwrap();
     assert!(report.is_clean(), "{:#?}", report.findings.iter().take(5).collect::<Vec<_>>());
     let store = quiet().create(false).open(path).unwrap();
     let mut lengths = BTreeMap::new();
     for info in store.list().unwrap() {
         let id = info.unwrap().header.id;
-        let truth = truth.get(&id.to_string()).unwrap_or_else(|| panic!("there never was a session {id}"));
+        let name = ids.get(&id.to_string()).cloned().unwrap_or_else(|| id.to_string());
+        let truth = truth.get(&name).unwrap_or_else(|| panic!("there never was a session {id}"));
         let session = store.session(&id).unwrap();
         let read: Vec<_> =
             session.read_from(Seq::ZERO).unwrap().map(|event| event.unwrap().to_string()).collect();
@@ -161,15 +164,26 @@ fn salvage(old: &Path, new: &Path) -> SalvageReport {
     let before = contents(old);
     let report = Salvage::new().folder(old, new).unwrap_or_else(|error| panic!("{error:?}"));
     assert!(before == contents(old), "the old store is never written");
-    let beside: Vec<_> = std::fs::read_dir(new.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!beside.iter().any(|name| name.to_string_lossy().contains("salvage-")), "the copy is removed: {beside:?}");
+    let beside: Vec<_> =
+        std::fs::read_dir(new.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        !beside.iter().any(|name| name.to_string_lossy().contains("salvage-")),
+        "the copy is removed: {beside:?}"
+    );
     report
 }
 
+/// Damages the engine's settings, which it then refuses.
+fn refuse_engine(store: &Path) {
+    let path = store.join("engine-1/conf");
+    let mut settings = std::fs::read(&path).unwrap();
+    settings[10] ^= 0xff;
+    std::fs::write(path, settings).unwrap();
+}
+
 fn all_there(truth: &Truth, new: &Path) {
-    let lengths = read_new(new, truth);
-    let expected: BTreeMap<_, _> =
-        truth.iter().map(|(id, lines)| (id.clone(), lines.len() as u64)).collect();
+    let lengths = read_new(new, truth, &BTreeMap::new());
+    let expected: BTreeMap<_, _> = truth.iter().map(|(id, lines)| (id.clone(), lines.len() as u64)).collect();
     assert_eq!(lengths, expected);
 }
 
@@ -187,7 +201,7 @@ fn a_sound_store_comes_out_whole() {
     all_there(&truth, &folder.path().join("new"));
 
     // Settings that sled refuses: the engine says nothing, carving finds everything.
-    std::fs::write(old.join("engine-1/conf"), b"nothing").unwrap();
+    refuse_engine(&old);
     let report = salvage(&old, &folder.path().join("carved"));
     assert!(matches!(report.engine, EngineOutcome::Failed(_)), "{report:?}");
     all_there(&truth, &folder.path().join("carved"));
@@ -213,7 +227,7 @@ fn undrained_frames_are_applied() {
     assert!(report.frames >= 3, "{report:?}");
     all_there(&truth, &folder.path().join("new"));
     std::fs::write(old.join("sessionlog"), b"sessionlog store\nformat 1\nnonsense\n").unwrap();
-    std::fs::write(old.join("engine-1/conf"), b"nothing").unwrap();
+    refuse_engine(&old);
     salvage(&old, &folder.path().join("carved"));
     all_there(&truth, &folder.path().join("carved"));
 }
@@ -238,15 +252,25 @@ fn random_bytes_anywhere_in_the_engines_file() {
     let (store, truth) = build(&sound, 20, 4_000);
     store.close().unwrap();
     drop(store);
-    let len = std::fs::metadata(sound.join("engine-1/db")).unwrap().len() as usize;
+    let db = std::fs::read(sound.join("engine-1/db")).unwrap();
+    let blocks = values(&sound, Map::Events);
+    let live: Vec<usize> = blocks
+        .iter()
+        .map(|(_, value)| db.windows(value.len()).rposition(|bytes| bytes == value).unwrap())
+        .collect();
     let mut dice = Dice::new(5);
-    for round in 0..6 {
+    for round in 0..8 {
         let below = folder.path().join(round.to_string());
         let old = below.join("old");
         copy(&sound, &old);
-        let start = dice.below(len as u64) as usize;
+        // Anywhere, and where a block stands that counts.
+        let start = if round % 2 == 0 {
+            dice.below(db.len() as u64) as usize
+        } else {
+            live[dice.below(live.len() as u64) as usize]
+        };
         let bytes = 1 << (6 + dice.below(14));
-        overwritten(&below, &old, &truth, start..(start + bytes).min(len), round);
+        overwritten(&below, &old, &truth, start..(start + bytes).min(db.len()), round);
     }
 }
 
@@ -260,7 +284,6 @@ fn overwritten(folder: &Path, old: &Path, truth: &Truth, range: Range<usize>, se
     let intact = intact(&blocks, &bytes);
     let new = folder.join("new");
     let report = salvage(old, &new);
-    let lengths = read_new(&new, truth);
 
     // Which storage key is whose, as the engine had it: `i` ++ id, whose value has the key in its header.
     let ids: BTreeMap<Vec<u8>, String> = records
@@ -268,6 +291,8 @@ fn overwritten(folder: &Path, old: &Path, truth: &Truth, range: Range<usize>, se
         .filter(|(key, _)| key[0] == b'i')
         .map(|(key, value)| (value[8..24].to_vec(), String::from_utf8(key[1..].to_vec()).unwrap()))
         .collect();
+    let by_key = ids.iter().map(|(key, id)| (uuid_of(key), id.clone())).collect();
+    let lengths = read_new(&new, truth, &by_key);
     let mut expected = 0;
     for (key, seqs) in &intact {
         let id = &ids[key];
@@ -286,8 +311,22 @@ fn overwritten(folder: &Path, old: &Path, truth: &Truth, range: Range<usize>, se
             assert!(seqs.end <= read, "session {id}: {seqs:?} are intact, and {read} are there");
         }
     }
+    for (id, read) in &lengths {
+        let name = by_key.get(id).unwrap_or(id);
+        let session = report.sessions.iter().find(|session| session.id == *id).unwrap();
+        if *read < truth[name].len() as u64 && session.missing.is_empty() {
+            println!("{range:?}: {id} has {read} of {} and nothing is said to be missing", truth[name].len());
+        }
+    }
+    for name in truth.keys().filter(|name| !lengths.keys().any(|id| by_key.get(id).unwrap_or(id) == *name)) {
+        println!("{range:?}: {name} is gone");
+    }
     let all: usize = blocks.iter().filter(|(key, _)| key.len() == BLOCK_KEY_BYTES).count();
-    println!("{range:?}: {} of {all} blocks intact, {expected} events, {:?}", intact.values().map(Vec::len).sum::<usize>(), report.engine);
+    println!(
+        "{range:?}: {} of {all} blocks intact, {expected} events, {:?}",
+        intact.values().map(Vec::len).sum::<usize>(),
+        report.engine
+    );
 }
 
 fn uuid_of(key: &[u8]) -> String {

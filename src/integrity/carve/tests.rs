@@ -127,7 +127,8 @@ fn the_raw_files_of_a_store_hold_all_that_the_engine_gives() {
         }
         store.drain().unwrap();
     }
-    let noise: String = (0..30_000u32).map(|n| char::from(b'!' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90)).collect();
+    let noise: String =
+        (0..30_000u32).map(|n| char::from(b'!' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90)).collect();
     sessions[0].append(NewEvent::user_message(noise)).unwrap();
     store.close().unwrap();
     drop((sessions, store));

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{self, Action, FrameBuilder, FrameFault, FrameView};
 use crate::id::StorageKey;
 use crate::integrity::carve::Raw;
+use crate::log::journal::segment_size;
 use crate::storage::JournalFiles;
 
 const SEGMENT: &str = "segment-";
@@ -149,7 +150,7 @@ impl Frames {
             len += frame.len as u64;
             Ok(())
         })?;
-        let file = files.create(NEW_SEGMENT, len).map_err(io("create"))?;
+        let file = files.create(NEW_SEGMENT, segment_size(len)).map_err(io("create"))?;
         let (mut builder, mut at) = (FrameBuilder::new(Vec::new()), 0);
         self.each_in_order(journal, &mut |frame| {
             let bytes = builder.copy(&frame, store_id);

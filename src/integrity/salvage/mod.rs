@@ -21,13 +21,12 @@ mod tests;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use self::report::{
-    EngineOutcome, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession,
-};
 use self::account::Account;
 use self::frames::Frames;
+pub use self::report::{EngineOutcome, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession};
 use self::sieve::Sieve;
 use super::carve::{Carved, Raw, carve_values};
+use super::repair::{self, Ground, Mode};
 use crate::error::{Error, Place, Result};
 use crate::format::FORMAT_VERSION;
 use crate::storage::{
@@ -157,7 +156,10 @@ impl Salvage {
             let mut raws = Vec::new();
             for dir in engines {
                 for path in storage::plain_files(dir)? {
-                    raws.push((path.display().to_string(), Box::new(storage::open_raw(&path)?) as Box<dyn Raw>));
+                    raws.push((
+                        path.display().to_string(),
+                        Box::new(storage::open_raw(&path)?) as Box<dyn Raw>,
+                    ));
                 }
             }
             let mut journal = Vec::new();
@@ -255,7 +257,7 @@ impl Salvage {
         frames.write(journal, files, store_id)?;
         storage.flush()?;
         self.tell(SalvageStep::Mending, 0, 0);
-        mend(storage, files, store_id)?;
+        repair::repair(&Ground { storage, files, store_id }, &Mode::Apply { copies: None })?;
         account.report(storage, &recovered, report)
     }
 
@@ -312,9 +314,4 @@ impl Drop for Unfinished {
             let _ = std::fs::remove_dir_all(path);
         }
     }
-}
-
-/// Stands where repair will be: makes the few records that opening needs.
-fn mend(storage: &dyn Storage, _files: &dyn JournalFiles, _store_id: [u8; 16]) -> Result<()> {
-    crate::log::replay::count_open(storage, false).map(drop)
 }

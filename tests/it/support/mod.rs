@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub(crate) mod bytes;
 pub(crate) mod chat;
 pub(crate) mod dice;
 pub(crate) mod events;

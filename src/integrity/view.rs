@@ -18,12 +18,12 @@ pub(super) fn entries(storage: &dyn Storage, map: Map, prefix: &[u8]) -> Entries
 
 /// The records of one storage, and what the journal adds to them.
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(super) struct View<'a> {
     pub(super) storage: &'a dyn Storage,
     pub(super) pending: &'a BTreeMap<StorageKey, Pending<'a>>,
 }
 
-impl Ground<'_> {
+impl View<'_> {
     /// The drained mark: the commit, and the number with which it was written. `None` where it is missing or broken.
     pub(super) fn drained(&self) -> Result<Option<(u64, WriteNumber)>> {
         let value = self.storage.get(Map::Sessions, format::DRAINED_KEY)?;
@@ -31,6 +31,17 @@ impl Ground<'_> {
             let drained = format::decode_drained(&value).ok()?;
             Some((drained.through, format::write_number(&value).unwrap_or_default()))
         }))
+    }
+
+    /// The commit that the journal is drained through; `None` where that is not known. A store that was never drained has
+    /// no mark, and needs none.
+    pub(super) fn through(&self) -> Result<Option<u64>> {
+        if let Some((through, _)) = self.drained()? {
+            return Ok(Some(through));
+        }
+        let has_mark = self.storage.get(Map::Sessions, format::DRAINED_KEY)?.is_some();
+        let has_sessions = entries(self.storage, Map::Sessions, format::HEADER_PREFIX).next().is_some();
+        Ok(if has_mark || has_sessions { None } else { Some(0) })
     }
 
     /// A session's stored header, if it is sound.
@@ -86,18 +97,80 @@ impl Ground<'_> {
         }
     }
 
-    /// The running hash behind the first `at` events of `key`, as its blocks and records have it; `None` where they do not
-    /// give it.
-    pub(super) fn hash_at(&self, mut key: StorageKey, at: u64) -> Result<Option<Hash>> {
+    /// The running hash behind the first `at` events of `key`, as blocks, records and the journal have it; `None` where
+    /// they do not give it.
+    pub(super) fn hash_at(&self, key: StorageKey, at: u64) -> Result<Option<Hash>> {
+        // Pieces of the journal that lie between what storage gives and `at`, the last one first.
+        let mut pieces = Vec::new();
+        let (mut key, mut at) = (key, at);
         let mut seen = HashSet::new();
-        let header = loop {
-            let Some(header) = self.header(key)? else { return Ok(None) };
-            match header.parent {
-                Some((parent, prefix_len)) if at < prefix_len && seen.insert(key) => key = parent,
-                Some((_, prefix_len)) if at < prefix_len => return Ok(None),
-                _ => break header,
+        let base = loop {
+            let Some(new) = self.new_header(key)? else { return Ok(None) };
+            if let Some((parent, prefix_len)) = new.parent.filter(|(_, prefix_len)| at < *prefix_len) {
+                if !seen.insert(key) {
+                    return Ok(None);
+                }
+                debug_assert!(at < prefix_len, "the parent has it");
+                key = parent;
+                continue;
+            }
+            let from = new.prefix_len();
+            let header = self.header(key)?;
+            let stored = match &header {
+                Some(_) => self.summary(key)?.map_or(from, |summary| summary.len),
+                None => from,
+            };
+            let pending = self.pending.get(&key);
+            if at > stored && pending.is_some() {
+                pieces.push((key, stored, at));
+                at = stored;
+            }
+            match (header, new.parent) {
+                (Some(header), _) => break self.stored_hash(&header, at)?,
+                (None, None) => break Some(Hash::START),
+                (None, Some((parent, prefix_len))) => {
+                    if let Some(hash) = pending.and_then(|pending| pending.prefix_hash.get()) {
+                        break Some(*hash);
+                    }
+                    if !seen.insert(key) {
+                        return Ok(None);
+                    }
+                    (key, at) = (parent, prefix_len);
+                }
             }
         };
+        let mut hash = base;
+        let mut line = Vec::new();
+        let mut events = Vec::new();
+        for (key, from, to) in pieces.into_iter().rev() {
+            let mut next = from;
+            for (_, run) in self.pending.get(&key).into_iter().flat_map(|pending| &pending.runs) {
+                let skip = u32::try_from(next.saturating_sub(run.first_seq)).unwrap_or(u32::MAX);
+                let take = u32::try_from(to.saturating_sub(next)).unwrap_or(u32::MAX);
+                if run.first_seq > next || next >= to || skip >= run.count {
+                    continue;
+                }
+                events.clear();
+                if run.decode(skip, take, Sections::All, &mut events).is_err() {
+                    return Ok(None);
+                }
+                for event in &events {
+                    line.clear();
+                    write_line(event.seq, &event.parts(), &mut line);
+                    hash = hash.map(|hash| hash.next(&line));
+                }
+                next += events.len() as u64;
+            }
+            if next != to {
+                return Ok(None);
+            }
+        }
+        Ok(hash)
+    }
+
+    /// The hash behind the first `at` events of a session with a header, at least its prefix.
+    fn stored_hash(&self, header: &SessionHeader, at: u64) -> Result<Option<Hash>> {
+        let key = header.key;
         let from = header.parent.map_or(0, |(_, prefix_len)| prefix_len);
         let known = |hash: Hash| Some(hash).filter(|hash| *hash != Hash::UNKNOWN);
         if at == from {

@@ -1,0 +1,273 @@
+//! The journal: left as it is where it fits, else written anew with what fits.
+//!
+//! The new segment gets numbers above all that were seen and is put into place whole. Until the drained mark is moved
+//! it changes nothing: a repair that is begun again finds the same events in it a second time, and steps over them.
+
+use std::collections::HashMap;
+
+use super::Mending;
+use crate::error::{Error, Result};
+use crate::event::EventParts;
+use crate::format::{
+    self, Action, Drained, FrameBuilder, NewHeader, Origin, Run, RunEncoder, RunView, Sections,
+};
+use crate::id::StorageKey;
+use crate::integrity::journal::Spot;
+use crate::integrity::work::RemedyKind;
+use crate::storage::Map;
+
+/// As the journal names its files.
+const SEGMENT: &str = "segment-";
+const UNFINISHED: &str = "new-";
+
+/// What of a frame is kept.
+enum Kept<'a> {
+    Create(NewHeader),
+    Run(StorageKey, Run),
+    Whole(StorageKey, RunView<'a>),
+}
+
+/// Where sessions are while frames are put onto them.
+struct Ends {
+    next: HashMap<StorageKey, u64>,
+    created: HashMap<StorageKey, NewHeader>,
+}
+
+impl Mending<'_> {
+    pub(super) fn journal(&mut self) -> Result<()> {
+        let mut ends = Ends { next: HashMap::new(), created: HashMap::new() };
+        let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
+        let mut changed = self.frames.damaged || !self.marked;
+        let frames: Vec<_> = self.frames.counting().collect();
+        let mut dropped: Vec<(u64, StorageKey, RunView<'_>)> = Vec::new();
+        let mut undecodable = Vec::new();
+        for (commit, frame, spot) in frames {
+            let mut actions = Vec::new();
+            for action in frame.actions() {
+                let Ok(action) = action else {
+                    changed = true;
+                    undecodable.push(spot);
+                    break;
+                };
+                match action {
+                    Action::Create(new) | Action::Fork(new) => {
+                        if self.is_new(&new, &mut ends)? {
+                            actions.push(Kept::Create(new));
+                        } else {
+                            changed = true;
+                        }
+                    }
+                    Action::Run { key, run } => {
+                        let end = run.first_seq + u64::from(run.count);
+                        let Some(next) = self.next(key, &mut ends)? else {
+                            changed = true;
+                            dropped.push((commit, key, run));
+                            continue;
+                        };
+                        if run.first_seq == next && decodes(&run) {
+                            ends.next.insert(key, end);
+                            actions.push(Kept::Whole(key, run));
+                            continue;
+                        }
+                        changed = true;
+                        if end <= next {
+                            continue;
+                        }
+                        match cut(&run, next) {
+                            Some(run) if run.first_seq == next => {
+                                ends.next.insert(key, end);
+                                actions.push(Kept::Run(key, run));
+                            }
+                            _ => {
+                                dropped.push((commit, key, run));
+                                self.end_in_journal(key, next, end, &mut ends)?;
+                            }
+                        }
+                    }
+                    Action::Seal => {}
+                }
+            }
+            if !actions.is_empty() {
+                kept.push((commit, actions));
+            }
+        }
+        if !changed {
+            return Ok(());
+        }
+        self.set_aside(&dropped, &undecodable)?;
+        self.rewrite_journal(&kept)
+    }
+
+    /// Whether a creation is to be kept.
+    fn is_new(&self, new: &NewHeader, ends: &mut Ends) -> Result<bool> {
+        let storage = self.work.storage;
+        let known = storage.get(Map::Sessions, &format::header_key(new.key))?.is_some()
+            || ends.created.contains_key(&new.key)
+            || storage.get(Map::Sessions, &format::id_key(&new.id))?.is_some()
+            || ends.created.values().any(|created| created.id == new.id);
+        if known {
+            return Ok(false);
+        }
+        ends.created.insert(new.key, new.clone());
+        ends.next.insert(new.key, new.prefix_len());
+        Ok(true)
+    }
+
+    /// The next seq of a session; `None` for one that is not there or was ended.
+    fn next(&self, key: StorageKey, ends: &mut Ends) -> Result<Option<u64>> {
+        if self.view().ended(key)?.is_some_and(|at| ends.next.get(&key).is_none_or(|next| *next >= at)) {
+            return Ok(None);
+        }
+        if let Some(next) = ends.next.get(&key) {
+            return Ok(Some(*next));
+        }
+        if self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_none() {
+            return Ok(None);
+        }
+        let len = self.view().summary(key)?.map(|summary| summary.len);
+        if let Some(len) = len {
+            ends.next.insert(key, len);
+        }
+        Ok(len)
+    }
+
+    /// Ends a session whose next events are not in the journal.
+    fn end_in_journal(&mut self, key: StorageKey, at: u64, to: u64, ends: &mut Ends) -> Result<()> {
+        let id = match ends.created.get(&key) {
+            Some(new) => new.id.to_string(),
+            None => self.view().header(key)?.map_or_else(|| key.to_string(), |header| header.id.to_string()),
+        };
+        self.put_end(key, &id, at, to, "the frame with its next events is damaged or missing")
+    }
+
+    /// Puts into quarantine what is not applied: runs as frames of their own, and bytes that are no frame.
+    fn set_aside(&mut self, dropped: &[(u64, StorageKey, RunView<'_>)], undecodable: &[Spot]) -> Result<()> {
+        for (commit, key, run) in dropped {
+            let mut builder = FrameBuilder::new(Vec::new());
+            builder.begin(self.ground.store_id, *commit, commit.saturating_sub(1));
+            builder.add(&Action::Run { key: *key, run: *run });
+            let bytes = builder.finish().to_vec();
+            let place = format!("commit {commit}");
+            let reason = "events of the journal that do not follow the session's last";
+            self.work.quarantine(
+                (*key, run.first_seq),
+                (Origin::Journal, place.as_bytes()),
+                reason,
+                &bytes,
+            )?;
+            let seqs = run.first_seq..run.first_seq + u64::from(run.count);
+            self.work.say(
+                RemedyKind::Quarantined,
+                Some(&key.to_string()),
+                Some(seqs),
+                format!("events of {place}"),
+            );
+        }
+        let broken: Vec<Spot> = self.frames.broken.iter().map(|(_, spot)| *spot).collect();
+        let torn = if self.frames.damaged { Vec::new() } else { self.torn() };
+        for spot in broken.iter().chain(undecodable).chain(&torn) {
+            let place = self.bytes.name(*spot);
+            let bytes = self.bytes.slice(*spot);
+            let reason = "bytes of the journal that are no sound frame";
+            self.work.quarantine(
+                (StorageKey([0; 16]), 0),
+                (Origin::Journal, place.as_bytes()),
+                reason,
+                bytes,
+            )?;
+            self.work.say(RemedyKind::Quarantined, None, None, format!("{} bytes of {place}", bytes.len()));
+        }
+        self.work.storage.flush()
+    }
+
+    /// Whole frames behind a torn end.
+    fn torn(&self) -> Vec<Spot> {
+        self.frames.valid.range(self.frames.end..).map(|(_, (_, spot))| *spot).collect()
+    }
+
+    fn rewrite_journal(&mut self, kept: &[(u64, Vec<Kept<'_>>)]) -> Result<()> {
+        let highest = self.frames.highest();
+        let kept_frames = kept.len();
+        self.work.say(
+            RemedyKind::Journal,
+            None,
+            None,
+            format!("written anew with {kept_frames} commits; drained through {highest}"),
+        );
+        if self.work.real {
+            if let Some(copies) = &mut self.work.copies {
+                for segment in &self.bytes.segments {
+                    copies.file(&segment.name, &segment.bytes)?;
+                }
+            }
+            self.write_segment(kept, highest)?;
+        }
+        let number = self.work.number();
+        let mark = format::encode_drained(Drained { through: highest }, number);
+        self.work.change(Map::Sessions, &[(format::DRAINED_KEY.to_vec(), Some(mark))])?;
+        if self.work.real {
+            for segment in &self.bytes.segments {
+                self.io("remove", &segment.name, self.ground.files.remove(&segment.name))?;
+            }
+            self.io("sync", "", self.ground.files.sync_folder())?;
+        }
+        Ok(())
+    }
+
+    fn write_segment(&self, kept: &[(u64, Vec<Kept<'_>>)], highest: u64) -> Result<()> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let mut builder = FrameBuilder::new(Vec::new());
+        for (commit, (_, actions)) in (highest + 1..).zip(kept) {
+            builder.begin(self.ground.store_id, commit, commit - 1);
+            for action in actions {
+                match action {
+                    Kept::Create(new) if new.parent.is_none() => builder.add(&Action::Create(new.clone())),
+                    Kept::Create(new) => builder.add(&Action::Fork(new.clone())),
+                    Kept::Run(key, run) => builder.add_run(*key, run),
+                    Kept::Whole(key, run) => builder.add(&Action::Run { key: *key, run: *run }),
+                }
+            }
+            bytes.extend_from_slice(builder.finish());
+        }
+        let files = self.ground.files;
+        let number = self.bytes.highest_name + 1;
+        let (unfinished, name) = (format!("{UNFINISHED}{number}"), format!("{SEGMENT}{number}"));
+        // One that an interrupted repair left.
+        if self.io("list", "", files.list())?.contains(&unfinished) {
+            self.io("remove", &unfinished, files.remove(&unfinished))?;
+        }
+        let file = self.io("create", &unfinished, files.create(&unfinished, bytes.len() as u64))?;
+        self.io("write", &unfinished, file.write_at(&bytes, 0))?;
+        self.io("sync", &unfinished, file.sync())?;
+        self.io("rename", &unfinished, files.rename(&unfinished, &name))?;
+        self.io("sync", "", files.sync_folder())
+    }
+
+    fn io<T>(&self, action: &'static str, name: &str, result: std::io::Result<T>) -> Result<T> {
+        let path = || std::path::PathBuf::from("journal").join(name);
+        result.map_err(|source| Error::Io { action, path: path(), source })
+    }
+}
+
+fn decodes(run: &RunView<'_>) -> bool {
+    run.decode(0, run.count, Sections::All, &mut Vec::new()).is_ok()
+}
+
+/// The part of a run from `next` on.
+fn cut(run: &RunView<'_>, next: u64) -> Option<Run> {
+    if run.first_seq > next {
+        return None;
+    }
+    let skip = u32::try_from(next - run.first_seq).ok()?;
+    let mut events = Vec::new();
+    run.decode(skip, run.count.saturating_sub(skip), Sections::All, &mut events).ok()?;
+    let mut encoder = RunEncoder::new(next);
+    for event in &events {
+        let parts: EventParts<'_> = event.parts();
+        encoder.push(&parts);
+    }
+    (!events.is_empty()).then(|| encoder.finish())
+}

@@ -1,0 +1,466 @@
+//! Repair: planned before it is done, the same end whenever it is interrupted, and a clean store behind it.
+
+use sessionlog::storage::{JournalFiles, Map, Storage};
+use sessionlog::{
+    Error, FindingKind, NewEvent, NewSession, Remedy, RemedyKind, Repair, RepairReport, Scan, Seq, Session,
+    SessionId, Severity, Store, StoreOptions,
+};
+
+use crate::scan::{block, key, record, reseal_frame, sample};
+use crate::support::bytes::{Bytes, forged, frames, kinds, noise};
+use crate::support::dice::Dice;
+
+fn id(text: &str) -> SessionId {
+    text.parse().unwrap()
+}
+
+fn say(session: &Session, count: u64) {
+    let len = session.len();
+    session.append_batch((len..len + count).map(|n| NewEvent::user_message(format!("message {n}")))).unwrap();
+}
+
+fn lines(session: &Session) -> Vec<String> {
+    session.read_from(Seq::ZERO).unwrap().map(|event| event.unwrap().to_string()).collect()
+}
+
+/// Plans, does it, and checks what holds of every repair: the plan is what is done, a second one finds nothing to do,
+/// and the scan is clean.
+fn mend(bytes: &Bytes) -> RepairReport {
+    let before: Vec<_> = Map::ALL.iter().map(|map| bytes.all(*map)).collect();
+    let plan = bytes.plan();
+    assert!(
+        before == Map::ALL.iter().map(|map| bytes.all(*map)).collect::<Vec<_>>(),
+        "a plan writes nothing"
+    );
+    let done = bytes.repair();
+    assert_eq!(done.remedies, plan.remedies, "what was planned is done");
+    let report = bytes.scan();
+    assert!(report.is_clean(), "{:#?}\nbehind {:#?}", report.findings, done.remedies);
+    let again = bytes.plan();
+    assert!(again.is_empty(), "nothing is left to do: {again:#?}");
+    done
+}
+
+fn did(report: &RepairReport, kind: RemedyKind) -> Vec<&Remedy> {
+    report.remedies.iter().filter(|remedy| remedy.kind == kind).collect()
+}
+
+/// What every session gives, read as far as it goes; and the store's list.
+fn all_reads(bytes: &Bytes) -> Vec<(String, Vec<String>, Option<String>)> {
+    let store = bytes.open().unwrap();
+    let mut ids: Vec<_> = store.list().unwrap().map(|info| info.unwrap().header.id).collect();
+    ids.sort();
+    let mut all = Vec::new();
+    for id in ids {
+        let mut read = Vec::new();
+        let mut failed = None;
+        for event in store.session(&id).unwrap().read_from(Seq::ZERO).unwrap() {
+            match event {
+                Ok(event) => read.push(event.to_string()),
+                Err(error) => failed = Some(error.to_string()),
+            }
+        }
+        all.push((id.to_string(), read, failed));
+    }
+    store.close().unwrap();
+    all
+}
+
+/// A sound store, and an empty one, have nothing to repair, and nothing is written.
+#[test]
+fn a_sound_store_is_left_alone() {
+    for bytes in [sample(), Bytes::new()] {
+        let before: Vec<_> = Map::ALL.iter().map(|map| bytes.all(*map)).collect();
+        assert!(bytes.repair().is_empty());
+        assert!(before == Map::ALL.iter().map(|map| bytes.all(*map)).collect::<Vec<_>>());
+    }
+}
+
+/// Records that are derived come back as they were; nothing else changes.
+#[test]
+fn derived_records_are_made_anew() {
+    let sound = sample();
+    let truth = all_reads(&sound.copy());
+    let records = sound.all(Map::Sessions);
+    for (key, value) in &records {
+        // A header is no derived record.
+        if key[0] == b'h' {
+            continue;
+        }
+        for flip in [false, true] {
+            let bytes = sound.copy();
+            if flip {
+                let mut value = value.clone();
+                *value.last_mut().unwrap() ^= 1;
+                bytes.put(Map::Sessions, key, &value);
+            } else {
+                bytes.remove(Map::Sessions, key);
+            }
+            let done = mend(&bytes);
+            let what = format!("`{}`, flipped: {flip}: {done:#?}", char::from(key[0]));
+            assert!(!done.is_empty(), "{what}");
+            assert!(did(&done, RemedyKind::Ended).is_empty(), "{what}");
+            assert_eq!(all_reads(&bytes), truth, "{what}");
+            let value = |key: &[u8], bytes: &Bytes| bytes.storage.get(Map::Sessions, key).unwrap().unwrap();
+            // All but the write number and the checksum are what they were.
+            if key != b"O" && key != b"D" {
+                assert_eq!(value(key, &bytes)[52..], value(key, &sound)[52..], "{what}");
+            }
+        }
+    }
+}
+
+/// A session with a hole ends there, and says so to who appends; a fork at the gap goes on; what lay behind comes out
+/// of quarantine with its seqs.
+#[test]
+fn a_session_with_a_hole_is_ended_there() {
+    let removed: fn(&Bytes) = |bytes| bytes.remove(Map::Events, &block(bytes, "a", 1).0);
+    let broken: fn(&Bytes) = |bytes| {
+        let (key, mut value) = block(bytes, "a", 1);
+        value[100] ^= 1;
+        bytes.put(Map::Events, &key, &value);
+    };
+    for damage in [removed, broken] {
+        let bytes = sample();
+        let truth = all_reads(&bytes.copy());
+        damage(&bytes);
+        let done = mend(&bytes);
+        let [ended] = did(&done, RemedyKind::Ended)[..] else { panic!("{done:#?}") };
+        assert_eq!((ended.session.as_deref(), ended.seqs.clone()), (Some("a"), Some(1..5)), "{ended}");
+        let report = bytes.scan();
+        let notices: Vec<_> = report.findings.iter().map(|finding| finding.kind).collect();
+        assert!(notices.contains(&FindingKind::Ended), "{report:#?}");
+        assert!(notices.contains(&FindingKind::PrefixBeyondParent), "the fork at 2: {report:#?}");
+
+        let store = bytes.open().unwrap();
+        let a = store.session(&id("a")).unwrap();
+        assert_eq!(lines(&a), truth[0].1[..1]);
+        let refused = a.append(NewEvent::user_message("more"));
+        assert!(matches!(refused, Err(Error::Ended { at, .. }) if at == Seq::new(1)), "{refused:?}");
+        let fork = a.fork(Seq::new(1)).unwrap();
+        say(&fork, 2);
+        assert_eq!(fork.len(), 3);
+        // The fork at 2 is there, with an error where its parent ends.
+        let b = store.session(&id("b")).unwrap();
+        let read: Vec<_> = b.read_from(Seq::ZERO).unwrap().collect();
+        assert!(read[0].is_ok());
+        assert!(matches!(&read[1], Err(Error::Corrupt { .. })), "{:?}", read[1]);
+        assert_eq!(b.read_from(Seq::new(2)).unwrap().map(Result::unwrap).count(), 3);
+        say(&b, 1);
+        let kept: Vec<_> = a
+            .quarantine()
+            .unwrap()
+            .flat_map(|item| item.unwrap().events)
+            .map(|event| event.to_string())
+            .collect();
+        assert_eq!(kept, truth[0].1[2..]);
+        store.close().unwrap();
+        assert!(bytes.scan().is_clean(), "{:#?}", bytes.scan());
+    }
+}
+
+/// Whatever is lost of a session's header comes from its other records; without any, its id is its storage key.
+#[test]
+fn a_lost_header_is_made_from_what_is_known() {
+    let bytes = sample();
+    let truth = all_reads(&bytes.copy());
+    let b = record(&bytes, b'h', "b").0;
+    bytes.remove(Map::Sessions, &b);
+    let done = mend(&bytes);
+    assert_eq!(did(&done, RemedyKind::HeaderMade).len(), 1, "{done:#?}");
+    assert_eq!(all_reads(&bytes), truth, "id and parent were known");
+
+    let bytes = sample();
+    let truth = all_reads(&bytes.copy());
+    let name = key_text(&key(&bytes, "c"));
+    let header = record(&bytes, b'h', "c").0;
+    bytes.remove(Map::Sessions, &header);
+    bytes.remove(Map::Sessions, b"ic");
+    mend(&bytes);
+    let reads = all_reads(&bytes);
+    let found = reads.iter().find(|(id, ..)| *id == name).unwrap_or_else(|| panic!("{name} in {reads:?}"));
+    assert_eq!(found.1, truth[2].1);
+
+    // All that is left of the store are its blocks.
+    let bytes = sample();
+    let truth = all_reads(&bytes.copy());
+    for (key, _) in bytes.all(Map::Sessions) {
+        bytes.remove(Map::Sessions, &key);
+    }
+    mend(&bytes);
+    let reads = all_reads(&bytes);
+    assert_eq!(reads, truth, "the journal still had their creations");
+    let bytes = sample();
+    let truth = all_reads(&bytes.copy());
+    for (key, _) in bytes.all(Map::Sessions) {
+        bytes.remove(Map::Sessions, &key);
+    }
+    for name in bytes.files.list().unwrap() {
+        bytes.files.remove(&name).unwrap();
+    }
+    mend(&bytes);
+    let reads = all_reads(&bytes);
+    assert_eq!(reads.len(), 3);
+    assert_eq!(reads[0].1, truth[0].1, "`a` was made first");
+    assert_eq!(reads[1].1, [""; 0], "what `b` shared is not known, so its events lie behind a hole");
+    assert_eq!(reads[2].1, truth[2].1);
+}
+
+fn key_text(key: &[u8; 16]) -> String {
+    let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+/// A parent that is gone gets a stand-in, so that its fork's own events are read and its end is told.
+#[test]
+fn a_missing_parent_gets_a_stand_in() {
+    let bytes = sample();
+    let parent = key(&bytes, "a");
+    for (key, _) in bytes.all(Map::Sessions) {
+        if key.windows(16).any(|window| window == parent) && key[0] != b'f' || key == b"ia" {
+            bytes.remove(Map::Sessions, &key);
+        }
+    }
+    for (key, _) in bytes.with(Map::Events, &parent) {
+        bytes.remove(Map::Events, &key);
+    }
+    let done = mend(&bytes);
+    assert_eq!(did(&done, RemedyKind::HeaderMade).len(), 1, "{done:#?}");
+    let store = bytes.open().unwrap();
+    let b = store.session(&id("b")).unwrap();
+    assert_eq!(b.read_from(Seq::new(2)).unwrap().map(Result::unwrap).count(), 3);
+    assert!(b.read_from(Seq::ZERO).unwrap().next().unwrap().is_err());
+}
+
+/// An engine that fell back to an older summary: the blocks are there, and count again.
+#[test]
+fn a_summary_that_fell_back_is_made_anew() {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    let a = store.create(NewSession::with_id(id("a"))).unwrap();
+    a.append(NewEvent::user_message(noise(1, 5_000))).unwrap();
+    store.drain().unwrap();
+    let before = bytes.with(Map::Sessions, b"s");
+    a.append(NewEvent::user_message(noise(2, 5_000))).unwrap();
+    store.close().unwrap();
+    let truth = all_reads(&bytes.copy());
+    bytes.put(Map::Sessions, &before[0].0, &before[0].1);
+    mend(&bytes);
+    assert_eq!(all_reads(&bytes), truth);
+}
+
+/// What an interrupted drain left goes, and the journal's events are still there.
+#[test]
+fn leftovers_of_a_drain_are_finished() {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    let a = store.create(NewSession::with_id(id("a"))).unwrap();
+    a.append(NewEvent::user_message(noise(1, 5_000))).unwrap();
+    store.drain().unwrap();
+    a.append(NewEvent::user_message(noise(2, 5_000))).unwrap();
+    let killed = bytes.copy();
+    store.drain().unwrap();
+    for (key, value) in bytes.all(Map::Events) {
+        killed.put(Map::Events, &key, &value);
+    }
+    let done = mend(&killed);
+    assert!(did(&done, RemedyKind::Ended).is_empty(), "{done:#?}");
+    assert_eq!(killed.scan().findings, []);
+    assert_eq!(all_reads(&killed), all_reads(&bytes.copy()));
+}
+
+/// Two sessions in a journal of which nothing was drained, their appends in turns; what is said in each frame.
+fn journal() -> (Bytes, Vec<(String, Vec<String>, Option<String>)>) {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    let sessions = ["a", "b"].map(|name| store.create(NewSession::with_id(id(name))).unwrap());
+    for turn in 0..6 {
+        say(&sessions[turn % 2], 2);
+    }
+    let killed = bytes.copy();
+    (killed.copy(), all_reads(&killed))
+}
+
+fn segment(bytes: &Bytes) -> (String, Vec<u8>) {
+    let name = bytes.files.list().unwrap().into_iter().find(|name| name.starts_with("segment-")).unwrap();
+    let file = bytes.file(&name);
+    (name, file)
+}
+
+/// Of a damaged frame the bytes go into quarantine; the frames behind it are applied where they follow, and the
+/// sessions whose next events it held end.
+#[test]
+fn a_damaged_frame_ends_only_what_it_held() {
+    let (sound, truth) = journal();
+    let (name, file) = segment(&sound);
+    let places = frames(&file);
+    assert_eq!(places.len(), 8);
+    // The second append of `a`: commits 1 and 2 create, 3 to 8 append in turns.
+    let bytes = sound.copy();
+    let mut damaged = file.clone();
+    damaged[places[4].end - 1] ^= 1;
+    bytes.write_file(&name, &damaged);
+    assert!(bytes.open().is_err());
+    assert!(kinds(&bytes.scan()).contains(&FindingKind::JournalFrame));
+    let done = mend(&bytes);
+    let [ended] = did(&done, RemedyKind::Ended)[..] else { panic!("{done:#?}") };
+    assert_eq!(
+        (ended.session.as_deref(), ended.seqs.clone().map(|seqs| seqs.start)),
+        (Some("a"), Some(2)),
+        "{ended}"
+    );
+    let reads = all_reads(&bytes);
+    assert_eq!(reads[0].1, truth[0].1[..2]);
+    assert_eq!(reads[1], truth[1], "all of `b` was acknowledged and is there");
+    let store = bytes.open().unwrap();
+    let a = store.session(&id("a")).unwrap();
+    assert!(matches!(a.append(NewEvent::user_message("more")), Err(Error::Ended { .. })));
+    let kept: Vec<_> = a
+        .quarantine()
+        .unwrap()
+        .flat_map(|item| item.unwrap().events)
+        .map(|event| event.to_string())
+        .collect();
+    assert_eq!(kept, truth[0].1[4..], "the third append of `a`");
+    say(&store.session(&id("b")).unwrap(), 1);
+    store.close().unwrap();
+    assert!(bytes.scan().is_clean());
+}
+
+/// A frame that does not follow, its checksum right, is set aside; the rest goes on.
+#[test]
+fn a_frame_out_of_order_is_set_aside() {
+    let (bytes, truth) = journal();
+    let (name, mut file) = segment(&bytes);
+    let frame = frames(&file)[7].clone();
+    file[frame.start + 56 + 17] = 9;
+    reseal_frame(&mut file[frame]);
+    bytes.write_file(&name, &file);
+    mend(&bytes);
+    let reads = all_reads(&bytes);
+    assert_eq!(reads[0], truth[0]);
+    assert_eq!(reads[1].1, truth[1].1[..4]);
+}
+
+/// A torn end is no damage, and is left to the open.
+#[test]
+fn a_torn_end_is_left_to_the_open() {
+    let (bytes, truth) = journal();
+    let (name, mut file) = segment(&bytes);
+    let last = frames(&file)[7].end - 1;
+    file[last] ^= 1;
+    bytes.write_file(&name, &file);
+    assert!(bytes.plan().is_empty());
+    assert_eq!(all_reads(&bytes)[0], truth[0]);
+}
+
+/// An earlier pass has stored what a damaged frame held: then nothing is lost.
+#[test]
+fn what_an_unfinished_drain_has_stored_fills_a_damaged_frame() {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    let a = store.create(NewSession::with_id(id("a"))).unwrap();
+    say(&a, 2);
+    store.drain().unwrap();
+    say(&a, 2);
+    say(&a, 2);
+    let killed = bytes.copy();
+    store.drain().unwrap();
+    for (key, value) in bytes.all(Map::Events) {
+        killed.put(Map::Events, &key, &value);
+    }
+    let (name, mut file) = segment(&killed);
+    let places = frames(&file);
+    let damaged = places[places.len() - 2].clone();
+    file[damaged.end - 1] ^= 1;
+    killed.write_file(&name, &file);
+    if killed.open().is_err() {
+        let done = mend(&killed);
+        assert!(did(&done, RemedyKind::Ended).is_empty(), "{done:#?}");
+    }
+    assert_eq!(all_reads(&killed), all_reads(&bytes.copy()));
+}
+
+/// Whatever is changed, a repair comes to an end, and behind it every read works or ends where a session was ended.
+#[test]
+fn any_damage_is_repaired() {
+    let sound = sample();
+    let truth = all_reads(&sound.copy());
+    let mut dice = Dice::new(9);
+    for round in 0..150 {
+        let bytes = sound.copy();
+        for _ in 0..=round % 3 {
+            let map = if dice.below(2) == 0 { Map::Sessions } else { Map::Events };
+            let all = bytes.all(map);
+            let (key, value) = all[dice.below(all.len() as u64) as usize].clone();
+            match dice.below(3) {
+                0 => {
+                    let mut value = value;
+                    let at = dice.below(value.len() as u64) as usize;
+                    value[at] ^= 1 << dice.below(8);
+                    bytes.put(map, &key, &value);
+                }
+                1 => bytes.remove(map, &key),
+                _ => {
+                    let (other, _) = &all[dice.below(all.len() as u64) as usize];
+                    bytes.put(map, other, &value);
+                }
+            }
+        }
+        mend(&bytes);
+        for (name, read, _) in all_reads(&bytes) {
+            // An id may have been lost, no event may be another one.
+            let known = truth.iter().any(|(_, lines, _)| lines.starts_with(&read));
+            assert!(known, "round {round}: {name} has events that were never there: {read:?}");
+        }
+        assert!(bytes.scan().is_clean());
+    }
+}
+
+/// Values that a forger made: the fork's parents lead in a circle. It ends, too.
+#[test]
+fn a_circle_of_parents_is_opened() {
+    let bytes = sample();
+    let store = bytes.open().unwrap();
+    store.fork(&id("b"), Seq::new(2), NewSession::with_id(id("d"))).unwrap();
+    store.close().unwrap();
+    let (a, d) = (key(&bytes, "a"), key(&bytes, "d"));
+    let (at, value) = record(&bytes, b'h', "b");
+    let circle = forged(&value, |payload| {
+        let parent = payload.windows(16).position(|window| window == a).unwrap();
+        payload[parent..parent + 16].copy_from_slice(&d);
+    });
+    bytes.put(Map::Sessions, &at, &circle);
+    mend(&bytes);
+    assert_eq!(all_reads(&bytes).len(), 4);
+}
+
+/// In a folder: what is changed is kept, as it was, and only its owner may look at it.
+#[test]
+fn a_folder_keeps_what_is_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("store");
+    let store = StoreOptions::new().open(&path).unwrap();
+    say(&store.create(NewSession::with_id(id("a"))).unwrap(), 3);
+    store.close().unwrap();
+    let engine = sessionlog::storage::SledStorage::open(&path.join("engine-1"), 1 << 20).unwrap();
+    engine.apply(Map::Sessions, &[(b"ia".to_vec(), None)]).unwrap();
+    engine.flush().unwrap();
+    engine.close().unwrap();
+    assert_eq!(kinds(&Scan::new().folder(&path).unwrap()), [FindingKind::Unreachable]);
+    let repair = Repair::folder(&path).unwrap();
+    assert_eq!(repair.plan().remedies.len(), 1, "{:?}", repair.plan());
+    assert!(!path.join("repair-1").exists(), "a plan makes nothing");
+    let done = repair.apply().unwrap();
+    let copies = done.copies.unwrap();
+    assert_eq!(copies, path.join("repair-1"));
+    assert_eq!(copies.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let values = std::fs::read_to_string(copies.join("values.jsonl")).unwrap();
+    assert!(values.contains(r#"{"map":"sessions","key":"6961","value":null}"#), "{values}");
+    let report = Scan::new().folder(&path).unwrap();
+    assert!(report.findings.iter().all(|finding| finding.severity == Severity::Notice), "{report:?}");
+    assert_eq!(lines(&Store::open(&path).unwrap().session(&id("a")).unwrap()).len(), 3);
+    assert!(Repair::folder(&path).unwrap().apply().unwrap().is_empty());
+    assert!(!path.join("repair-2").exists());
+}

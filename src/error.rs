@@ -384,6 +384,16 @@ pub enum Corruption {
         /// The size that was found.
         bytes: u64,
     },
+    /// The engine holds less than when the store was last closed: damage that it took for the end of its file.
+    #[error(
+        "the engine holds commits up to {found}, and held them up to {expected} when the store was closed"
+    )]
+    EngineFellBack {
+        /// The commit up to which it held everything then.
+        expected: u64,
+        /// The commit up to which it does now.
+        found: u64,
+    },
     /// Opening the engine's files failed in the engine itself.
     #[error("the engine cannot open its files: {message}")]
     Engine {

@@ -170,7 +170,7 @@ fn hint(error: &Error) -> Option<String> {
         Error::NoStore { .. } => {
             "`sessionlog create` makes one here; --store DIR or SESSIONLOG_STORE name another place"
         }
-        Error::NotAStore { .. } => {
+        Error::NotAStore { reason, .. } if *reason != DESCRIPTION_LOST => {
             "it was left as it is: name another folder with --store DIR or SESSIONLOG_STORE"
         }
         error if is_disk_full(error) => {
@@ -185,7 +185,14 @@ fn hint(error: &Error) -> Option<String> {
         Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             "opening a store writes to its folder: make it writable, or copy the store to a place that is"
         }
-        Error::Corrupt { corruption: Corruption::Engine { .. } | Corruption::Missing { .. }, .. }
+        Error::Corrupt {
+            corruption:
+                Corruption::Engine { .. }
+                | Corruption::Missing { .. }
+                | Corruption::EngineFellBack { .. }
+                | Corruption::SegmentSize { .. },
+            ..
+        }
         | Error::NotAStore { reason: DESCRIPTION_LOST, .. } => {
             "nothing was changed: `sessionlog salvage OLD NEW` gets what is left of a store that does not open"
         }

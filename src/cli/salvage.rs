@@ -71,13 +71,26 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         print(&report, out)?;
     }
     output::flush(out)?;
-    let missing = report.sessions.iter().filter(|session| !session.missing.is_empty()).count();
-    if missing == 0 {
+    if !report.is_incomplete() {
         return Ok(());
     }
-    Err(Failure::refused(format!("events are missing in {missing} sessions")).hint(
+    let missing = report.sessions.iter().filter(|session| !session.missing.is_empty()).count();
+    let message = match (report.drained_at_close, missing) {
+        (Some(drained), 0) => {
+            format!("what was stored last is missing: {}", commits(report.drained, drained))
+        }
+        (Some(drained), missing) if report.fell_back() => {
+            format!("events are missing in {missing} sessions, and {}", commits(report.drained, drained))
+        }
+        (_, missing) => format!("events are missing in {missing} sessions"),
+    };
+    Err(Failure::refused(message).hint(
         "what is there is the truth up to each hole; keep the old store: other copies may have the rest",
     ))
+}
+
+fn commits(found: u64, expected: u64) -> String {
+    format!("commits {} to {expected}, whichever sessions they were for", found + 1)
 }
 
 fn print(report: &SalvageReport, out: &mut impl Write) -> Result<(), Failure> {

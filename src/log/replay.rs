@@ -106,6 +106,17 @@ pub(crate) fn open(
     Ok((core, report))
 }
 
+/// The commit up to which the journal goes on from `drained` without a gap. Nothing is written.
+pub(crate) fn goes_on_to(
+    files: &dyn JournalFiles,
+    store_id: [u8; 16],
+    drained: u64,
+    folder: &std::path::Path,
+) -> Result<u64> {
+    let found = Found::read(files, folder)?;
+    Ok(Frames::of(&found, store_id, drained)?.end(drained)? - 1)
+}
+
 /// What stands in the journal's folder.
 struct Found {
     segments: Vec<FoundSegment>,

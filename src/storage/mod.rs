@@ -18,6 +18,7 @@ mod reserve;
 mod sled;
 mod sled_keys;
 mod synchronous;
+mod witness;
 
 use std::fmt;
 use std::ops::Bound;
@@ -31,6 +32,7 @@ pub use self::memory::{MemoryJournalFiles, MemoryStorage};
 pub(crate) use self::raw_folder::{RawFolder, bytes_in, copy_engine, free_bytes, open_raw, plain_files};
 pub(crate) use self::reserve::Reserve;
 pub use self::sled::SledStorage;
+pub(crate) use self::witness::Witness;
 use crate::error::Result;
 
 /// The greatest length of a value, its header included.

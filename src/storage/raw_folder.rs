@@ -53,6 +53,11 @@ impl RawFolder {
         self.description.as_ref().map(|description| description.store_id)
     }
 
+    /// The commit up to which the engine held everything at the last orderly close, where that is known.
+    pub(crate) fn drained_at_close(&self) -> Option<u64> {
+        super::Witness::read(&self.path).map(|witness| witness.drained)
+    }
+
     /// The engine's folder, or all that could be it, the newest first.
     pub(crate) fn engines(&self) -> Result<Vec<PathBuf>> {
         if let Some(description) = &self.description {

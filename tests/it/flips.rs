@@ -31,8 +31,19 @@ struct Image {
 struct Damage {
     file: PathBuf,
     at: usize,
-    /// What the byte is combined with; `None` cuts the file off there.
-    xor: Option<u8>,
+    how: How,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// The byte is combined with this one.
+    Flip(u8),
+    /// The file ends there.
+    Cut,
+    /// So many bytes are zeros.
+    Zeros(usize),
+    /// So many bytes are anything.
+    Noise(usize),
 }
 
 /// What a damaged store does.
@@ -67,7 +78,7 @@ fn say(session: &Session, truth: &mut Truth, said: &[Said]) {
 
 /// A small store with all that there is: a fork, a large event, blocks that were continued; after an orderly close, or
 /// killed with undrained frames.
-fn image(killed: bool) -> Image {
+fn image(killed: bool, large: bool) -> Image {
     // Where the damaged ones will stand: the description names the mode of that file system.
     let folder = tempfile::tempdir_in(place()).unwrap();
     let path = folder.path().join("store");
@@ -92,6 +103,10 @@ fn image(killed: bool) -> Image {
             let fork = store.fork(a.id(), Seq::new(4), named("fork")).unwrap();
             truth.insert("fork".into(), truth["a"][..4].to_vec());
             say(&fork, &mut truth, &[noise(1, 7_000), user("behind it")]);
+        }
+        if large {
+            // More than a segment, so that no frame of before is left.
+            (0..3).for_each(|n| say(&a, &mut truth, &[noise(3 * round + n, 100_000)]));
         }
         store.drain().unwrap();
         if round == 1 {
@@ -143,13 +158,26 @@ impl Image {
                 continue;
             }
             let mut bytes = bytes.clone();
-            match damage.xor {
-                Some(pattern) => bytes[damage.at] ^= pattern,
-                None => bytes.truncate(damage.at),
+            let whole = bytes.len();
+            let end = |len: usize| (damage.at + len).min(whole);
+            match damage.how {
+                How::Flip(pattern) => bytes[damage.at] ^= pattern,
+                How::Cut => bytes.truncate(damage.at),
+                How::Zeros(len) => {
+                    let end = end(len);
+                    bytes[damage.at..end].fill(0);
+                }
+                How::Noise(len) => {
+                    let end = end(len);
+                    let mut dice = Dice::new(damage.at as u64);
+                    bytes[damage.at..end].iter_mut().for_each(|byte| *byte = dice.next() as u8);
+                }
             }
             std::fs::write(path, bytes).unwrap();
         }
-        std::fs::create_dir_all(path.join("engine-1/blobs")).unwrap();
+        for empty in ["engine-1/blobs", "journal"] {
+            std::fs::create_dir_all(path.join(empty)).unwrap();
+        }
     }
 
     /// Puts the damaged store there, opens it and looks at everything.
@@ -385,8 +413,9 @@ fn flips(image: &Image, some: usize, seed: u64) -> Vec<Damage> {
     let mut damages = Vec::new();
     for (file, bytes) in &image.files {
         let used = used(bytes);
-        let mut flip = |at: usize, xor: u8| damages.push(Damage { file: file.clone(), at, xor: Some(xor) });
-        if all() {
+        let mut flip =
+            |at: usize, xor: u8| damages.push(Damage { file: file.clone(), at, how: How::Flip(xor) });
+        if all() && used.len() < 20_000 {
             used.iter().for_each(|at| PATTERNS.iter().for_each(|xor| flip(*at, *xor)));
         } else {
             let share = some.min(used.len());
@@ -420,30 +449,67 @@ fn cuts(image: &Image, some: usize, seed: u64) -> Vec<Damage> {
         lengths.extend((0..some / 2).map(|_| dice.below(bytes.len() as u64) as usize));
         lengths.sort_unstable();
         lengths.dedup();
-        damages.extend(lengths.into_iter().map(|at| Damage { file: file.clone(), at, xor: None }));
+        damages.extend(lengths.into_iter().map(|at| Damage { file: file.clone(), at, how: How::Cut }));
     }
     damages
 }
 
 #[test]
 fn flipped_bytes_of_a_closed_store() {
-    let image = image(false);
+    let image = image(false, false);
     let damages = flips(&image, 60, 1);
     account("flip, closed", &damages, &run(&image, &damages));
 }
 
 #[test]
 fn flipped_bytes_of_a_killed_store() {
-    let image = image(true);
+    let image = image(true, false);
     let damages = flips(&image, 60, 2);
     account("flip, killed", &damages, &run(&image, &damages));
+}
+
+/// More than a segment of the engine: what it takes for a torn end is then a pass that was complete.
+#[test]
+fn flipped_bytes_of_a_larger_engine() {
+    let mut image = image(false, true);
+    let engine = PathBuf::from("engine-1/db");
+    let damages = flips(&image, if all() { 20_000 } else { 120 }, 4);
+    let damages: Vec<_> = damages.into_iter().filter(|damage| damage.file == engine).collect();
+    image.truth.retain(|_, lines| !lines.is_empty());
+    account("flip, larger", &damages, &run(&image, &damages));
 }
 
 #[test]
 fn files_cut_short() {
     for killed in [false, true] {
-        let image = image(killed);
+        let image = image(killed, false);
         let damages = cuts(&image, 6, 3);
         account(if killed { "cut, killed" } else { "cut, closed" }, &damages, &run(&image, &damages));
+    }
+}
+
+/// Sectors of the engine's file that come back as zeros or as anything, some of them up to its end: what it would take
+/// for a write that a crash had torn.
+#[test]
+fn lost_sectors_of_the_engines_file() {
+    const SECTOR: usize = 512;
+    for killed in [false, true] {
+        let image = image(killed, true);
+        let file = PathBuf::from("engine-1/db");
+        let bytes = &image.files[&file];
+        let end = used(bytes).last().map_or(0, |last| last + 1);
+        let mut dice = Dice::new(7);
+        let mut damages = Vec::new();
+        for at in (0..end).step_by(if all() { SECTOR } else { 8 * SECTOR }) {
+            let to_end = end - at;
+            for len in [SECTOR, SECTOR << dice.below(7), to_end] {
+                for how in [How::Zeros(len), How::Noise(len)] {
+                    if all() || dice.chance(1, 6) {
+                        damages.push(Damage { file: file.clone(), at, how });
+                    }
+                }
+            }
+        }
+        account(if killed { "sectors, killed" } else { "sectors, closed" }, &damages, &run(&image, &damages));
     }
 }

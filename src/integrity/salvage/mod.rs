@@ -150,6 +150,7 @@ impl Salvage {
         let store_id = *uuid::Uuid::now_v7().as_bytes();
         let filled = (|| {
             let mut report = SalvageReport::default();
+            report.drained_at_close = old.drained_at_close();
             let mut sieve = Sieve::new(&storage, self.deleted);
             self.tell(SalvageStep::Engine, 0, 0);
             report.engine = engine::ask(engines, new, spare, &mut sieve)?;
@@ -218,25 +219,14 @@ impl Salvage {
         (storage, files, store_id): (&dyn Storage, &dyn JournalFiles, [u8; 16]),
         report: &mut SalvageReport,
     ) -> Result<()> {
-        let total: u64 = raws.iter().filter_map(|(_, raw)| raw.len().ok()).sum();
-        let mut before = 0;
-        for (name, raw) in &raws {
-            let carved = carve_values(raw.as_ref(), &mut |at, carved| {
-                match carved {
-                    Carved::Value(found) => sieve.put(&found)?,
-                    Carved::Newer(found) => sieve.note_newer(found),
-                    Carved::Damaged => report.damaged_places += 1,
-                    Carved::Unreadable(bytes) => report.unreadable_bytes += bytes,
-                }
-                self.tell(SalvageStep::Carving, before + at, total);
-                Ok::<(), Error>(())
-            })?;
-            if let Err(source) = carved {
-                return Err(Error::Io { action: "read", path: name.into(), source });
-            }
-            before += raw.len().unwrap_or_default();
+        sieve.engine_was_asked(report.drained_at_close)?;
+        self.carve(&raws, &mut sieve, report)?;
+        if sieve.engine_fell_back()? {
+            // What it did not know was not deleted, and was passed over.
+            self.carve(&raws, &mut sieve, report)?;
         }
         self.tell(SalvageStep::Journal, 0, 0);
+        report.drained = sieve.drained()?.unwrap_or(0);
         let mut frames = Frames::read(journal, old_id, sieve.drained()?, report)?;
         if sieve.values == 0 && frames.is_empty() {
             return Err(match sieve.newer.max(frames.newer) {
@@ -259,6 +249,30 @@ impl Salvage {
         self.tell(SalvageStep::Mending, 0, 0);
         repair::repair(&Ground { storage, files, store_id }, &Mode::Apply { copies: None })?;
         account.report(storage, &recovered, report)
+    }
+
+    /// Looks through the raw files.
+    fn carve(&mut self, raws: &[RawFile], sieve: &mut Sieve<'_>, report: &mut SalvageReport) -> Result<()> {
+        (report.damaged_places, report.unreadable_bytes) = (0, 0);
+        let total: u64 = raws.iter().filter_map(|(_, raw)| raw.len().ok()).sum();
+        let mut before = 0;
+        for (name, raw) in raws {
+            let carved = carve_values(raw.as_ref(), &mut |at, carved| {
+                match carved {
+                    Carved::Value(found) => sieve.put(&found)?,
+                    Carved::Newer(found) => sieve.note_newer(found),
+                    Carved::Damaged => report.damaged_places += 1,
+                    Carved::Unreadable(bytes) => report.unreadable_bytes += bytes,
+                }
+                self.tell(SalvageStep::Carving, before + at, total);
+                Ok::<(), Error>(())
+            })?;
+            if let Err(source) = carved {
+                return Err(Error::Io { action: "read", path: name.into(), source });
+            }
+            before += raw.len().unwrap_or_default();
+        }
+        Ok(())
     }
 
     fn tell(&mut self, step: SalvageStep, done_bytes: u64, total_bytes: u64) {

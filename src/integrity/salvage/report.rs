@@ -25,10 +25,27 @@ pub struct SalvageReport {
     pub newer_values: u64,
     /// Frames of the journal that were not drained.
     pub frames: u64,
+    /// Everything up to this commit was in the engine, as far as its newest record was found.
+    pub drained: u64,
+    /// Everything up to this commit was in the engine when the store was last closed: when it is greater, what came
+    /// between is missing unless frames hold it, and no session shows it.
+    pub drained_at_close: Option<u64>,
     /// Deleted sessions of which something was found. They were left out unless asked for.
     pub deleted: u64,
     /// The sessions of the new store, in no order.
     pub sessions: Vec<SalvagedSession>,
+}
+
+impl SalvageReport {
+    /// Whether it is known that something is missing.
+    pub fn is_incomplete(&self) -> bool {
+        self.fell_back() || self.sessions.iter().any(|session| !session.missing.is_empty())
+    }
+
+    /// Whether the newest records of the engine are lost, so that sessions may be shorter than they were.
+    pub fn fell_back(&self) -> bool {
+        self.drained_at_close.is_some_and(|drained| drained > self.drained)
+    }
 }
 
 /// What the engine could still do with a copy of its files.

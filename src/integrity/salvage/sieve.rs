@@ -23,6 +23,8 @@ pub(super) struct Sieve<'a> {
     pub(super) highest: WriteNumber,
     /// The sessions that a whole engine knows; all others were deleted.
     living: Option<BTreeSet<StorageKey>>,
+    /// The number of the drained mark that the engine gave.
+    given: Option<WriteNumber>,
     deleted_too: bool,
     /// Sessions that were found and are not living.
     pub(super) deleted: BTreeSet<StorageKey>,
@@ -40,6 +42,7 @@ impl<'a> Sieve<'a> {
             newer: None,
             highest: WriteNumber::default(),
             living: None,
+            given: None,
             deleted_too,
             deleted: BTreeSet::new(),
         }
@@ -48,6 +51,34 @@ impl<'a> Sieve<'a> {
     /// Says that the engine gave everything: these are its sessions.
     pub(super) fn engine_is_whole(&mut self, living: BTreeSet<StorageKey>) {
         self.living = Some(living);
+    }
+
+    /// Notes the marks that the engine gave. One that has not even what it had at the last close does not know all
+    /// sessions.
+    pub(super) fn engine_was_asked(&mut self, drained_at_close: Option<u64>) -> Result<()> {
+        self.given = self.marks()?;
+        let drained = self.drained()?;
+        if drained.is_none() || drained < drained_at_close {
+            self.living = None;
+        }
+        Ok(())
+    }
+
+    /// Whether its files hold newer marks than the engine gave: then it fell back, and what it does not know need not have
+    /// been deleted. From now on that is taken, too.
+    pub(super) fn engine_fell_back(&mut self) -> Result<bool> {
+        let fell_back = self.living.is_some() && self.marks()? > self.given;
+        if fell_back {
+            self.living = None;
+            self.deleted.clear();
+        }
+        Ok(fell_back)
+    }
+
+    /// The write number of the drained mark, which is the greatest of all records of its pass.
+    fn marks(&self) -> Result<Option<WriteNumber>> {
+        let value = self.target.get(Map::Sessions, format::DRAINED_KEY)?;
+        Ok(value.as_deref().and_then(format::write_number))
     }
 
     /// Takes a value if it is newer than what is there.

@@ -154,6 +154,12 @@ pub enum Error {
         /// The folder that was named.
         path: PathBuf,
     },
+    /// What was to be made is there already; it is never overwritten.
+    #[error("{} exists already", path.display())]
+    OutputExists {
+        /// What is there.
+        path: PathBuf,
+    },
     /// The folder holds something else. It was left untouched.
     #[error("{} is not a sessionlog store: {reason}", path.display())]
     NotAStore {
@@ -161,12 +167,6 @@ pub enum Error {
         path: PathBuf,
         /// What shows that.
         reason: &'static str,
-    },
-    /// The folder that a new store was to be made in exists. It was left untouched.
-    #[error("{} exists already; name a folder that is not there yet", path.display())]
-    OutputExists {
-        /// The folder that was named.
-        path: PathBuf,
     },
     /// There is too little free space for what the call needs. Nothing was stored; free some and go on.
     #[error("{} has {free_bytes} bytes free, {needed_bytes} are needed", path.display())]

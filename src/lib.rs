@@ -126,9 +126,9 @@ pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Resul
 pub use event::{Content, Event, EventKind, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
-    BadHash, EngineOutcome, Finding, FindingKind, Head, HistoryHash, Quarantine, QuarantinedItem, Remedy,
-    RemedyKind, Repair, RepairReport, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession,
-    Scan, ScanProgress, ScanReport, Severity,
+    BackupReport, BadHash, EngineOutcome, Finding, FindingKind, Head, HistoryHash, Quarantine,
+    QuarantinedItem, Remedy, RemedyKind, Repair, RepairReport, Salvage, SalvageProgress, SalvageReport,
+    SalvageStep, SalvagedSession, Scan, ScanProgress, ScanReport, Severity,
 };
 pub use list::Sessions;
 pub use log::follow::Follow;

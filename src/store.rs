@@ -13,7 +13,7 @@ pub(crate) use self::parts::Parts;
 use crate::error::{Error, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
-use crate::integrity::{Quarantine, Scan, ScanReport};
+use crate::integrity::{BackupReport, Quarantine, Scan, ScanReport};
 use crate::list::Sessions;
 use crate::log;
 use crate::log::commit::{Request, Work};
@@ -322,6 +322,29 @@ impl Store {
     /// [`Error::Closed`]. What is found is in the report, not an error.
     pub fn scan(&self) -> Result<ScanReport> {
         Scan::new().store(self)
+    }
+
+    /// Copies the store into the new folder `path` while it is in use, and scans the copy: all sessions as they are when
+    /// this is called, with what repairs have set aside.
+    ///
+    /// The copy is made under the name `path` with `.unfinished` behind it, and gets its own when it is whole: a copy
+    /// that was interrupted is taken for no store.
+    ///
+    /// # Cost
+    /// Reads and writes all blocks, and reads the copy. Appends go on; deletions wait.
+    /// # Errors
+    /// [`Error::OutputExists`]: nothing was touched. As [`drain`](Self::drain), and those of files.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = sessionlog::Store::open(folder.path().join("sessions"))?;
+    /// let report = store.backup(folder.path().join("copy"))?;
+    /// assert!(report.scan.is_clean());
+    /// # Ok(()) }
+    /// ```
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
+        crate::integrity::backup(self, path.as_ref())
     }
 
     /// Returns what repairs have set aside in this store, with its bytes, by session and seq.

@@ -166,11 +166,23 @@ fn hint(error: &Error) -> Option<String> {
         Error::SeqBeyondEnd { len, .. } => return Some(format!("start at {len} or before it")),
         Error::ForkBeyondEnd { len, .. } => return Some(format!("fork at {len} or before it")),
         Error::BatchTooLarge { .. } => "nothing of this batch was stored: give --batch a smaller number",
+        Error::OutputExists { .. } => "nothing is overwritten: name a folder that does not exist",
         Error::InUse { .. } => "one process at a time: wait until the other one is done, or stop it",
         Error::NoStore { .. } => {
             "`sessionlog create` makes one here; --store DIR or SESSIONLOG_STORE name another place"
         }
-        Error::NotAStore { reason, .. } if *reason != DESCRIPTION_LOST => {
+        Error::Corrupt {
+            corruption:
+                Corruption::Engine { .. }
+                | Corruption::Missing { .. }
+                | Corruption::EngineFellBack { .. }
+                | Corruption::SegmentSize { .. },
+            ..
+        }
+        | Error::NotAStore { reason: DESCRIPTION_LOST, .. } => {
+            "nothing was changed: `sessionlog salvage OLD NEW` gets what is left of a store that does not open"
+        }
+        Error::NotAStore { .. } => {
             "it was left as it is: name another folder with --store DIR or SESSIONLOG_STORE"
         }
         error if is_disk_full(error) => {
@@ -184,17 +196,6 @@ fn hint(error: &Error) -> Option<String> {
         }
         Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             "opening a store writes to its folder: make it writable, or copy the store to a place that is"
-        }
-        Error::Corrupt {
-            corruption:
-                Corruption::Engine { .. }
-                | Corruption::Missing { .. }
-                | Corruption::EngineFellBack { .. }
-                | Corruption::SegmentSize { .. },
-            ..
-        }
-        | Error::NotAStore { reason: DESCRIPTION_LOST, .. } => {
-            "nothing was changed: `sessionlog salvage OLD NEW` gets what is left of a store that does not open"
         }
         Error::Corrupt { .. } => {
             "nothing was changed, and what is not damaged can be read: `sessionlog scan` tells all that is wrong, and \

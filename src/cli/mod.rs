@@ -4,6 +4,7 @@
 //! when the reader of a pipe goes away, which is no fault (see [`exit`]).
 
 mod append;
+mod backup;
 mod create;
 mod demo;
 mod exit;
@@ -63,6 +64,7 @@ enum Command {
     Salvage(salvage::Args),
     Scan(scan::Args),
     Repair(repair::Args),
+    Backup(backup::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -116,6 +118,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Salvage(args) => salvage::run(&args, &mut out),
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
+        Command::Backup(args) => backup::run(&place, &args, &mut out),
     }
 }
 

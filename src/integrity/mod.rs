@@ -3,6 +3,7 @@
 //! Everything here reads storage and the journal's files through `format`, never the log's caches: a scanner must not
 //! trust what it checks.
 
+mod backup;
 mod carve;
 mod copies;
 mod finding;
@@ -21,6 +22,8 @@ mod view;
 mod walk;
 mod work;
 
+pub use self::backup::BackupReport;
+pub(crate) use self::backup::backup;
 pub use self::finding::{Finding, FindingKind, Severity};
 pub use self::hash::{BadHash, HistoryHash};
 pub use self::quarantine::{Quarantine, QuarantinedItem};

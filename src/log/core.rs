@@ -33,6 +33,8 @@ pub(crate) struct Core {
     pub(crate) drain: Drain,
     pub(crate) keeper: Keeper,
     pub(crate) observers: Observers,
+    /// Held while blocks are copied: whoever removes some takes it for each batch.
+    pub(crate) removals: Mutex<()>,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
     pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
     pub(crate) durability: DurabilityRule,
@@ -54,6 +56,7 @@ impl Core {
             drain: Drain::default(),
             keeper: Keeper::default(),
             observers: Observers::default(),
+            removals: Mutex::default(),
             undrained: Mutex::default(),
             durability: options.durability,
             max_event_bytes: options.max_event_bytes,

@@ -62,6 +62,11 @@ impl Drain {
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
     }
 
+    /// Keeps passes from beginning until what it gives is dropped: the records then are of one commit.
+    pub(crate) fn pause(&self) -> impl Drop + '_ {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The commit that the engine holds everything up to.
     pub(crate) fn through(&self) -> u64 {
         self.through.load(Ordering::Acquire)

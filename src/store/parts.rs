@@ -6,7 +6,10 @@ use std::sync::Arc;
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format;
 use crate::log;
-use crate::storage::{Create, Folder, FolderJournalFiles, JournalFiles, Map, SledStorage, Storage, Witness};
+use crate::storage::{
+    Create, Description, EngineDurability, Folder, FolderJournalFiles, JournalFiles, Map, SledStorage,
+    Storage, Witness,
+};
 
 /// The engine's cache while a store is looked at.
 const CACHE_BYTES: u64 = 16 << 20;
@@ -18,6 +21,7 @@ pub(crate) struct Parts {
     pub(crate) store_id: [u8; 16],
     /// Holds the lock: given back last.
     pub(crate) folder: Folder,
+    durability: EngineDurability,
 }
 
 impl Parts {
@@ -34,16 +38,40 @@ impl Parts {
         check_parts(&folder)?;
         let files = FolderJournalFiles::open(&folder.journal_dir())?;
         let storage = SledStorage::open(&folder.engine_dir(), CACHE_BYTES)?;
+        let durability = storage.durability();
         let checked = match drained(&storage) {
             // A scan tells what is wrong with the record itself.
             Ok(None) | Err(_) => Ok(()),
             Ok(Some(drained)) => check_witness(&folder, &files, drained),
         };
-        let parts = Self { storage: Arc::new(storage), files: Arc::new(files), store_id, folder };
+        let parts = Self { storage: Arc::new(storage), files: Arc::new(files), store_id, folder, durability };
         match checked {
             Ok(()) => Ok(parts),
             Err(error) => parts.close(Err(error)),
         }
+    }
+
+    /// Begins a new store in `path`, where nothing is. It is no store before [`finish`](Self::finish).
+    pub(crate) fn make(path: &Path) -> Result<Self> {
+        let folder = Folder::open(path, Create::IfMissing)?;
+        let files = FolderJournalFiles::open(&folder.journal_dir())?;
+        let storage = SledStorage::open(&folder.engine_dir(), CACHE_BYTES)?;
+        let durability = storage.durability();
+        let store_id = *uuid::Uuid::now_v7().as_bytes();
+        Ok(Self { storage: Arc::new(storage), files: Arc::new(files), store_id, folder, durability })
+    }
+
+    /// Closes a new store's engine and makes it a store.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.storage.flush()?;
+        let description = Description {
+            format: Description::FORMAT,
+            store_id: self.store_id,
+            durability: self.durability,
+            engine: self.folder.engine().to_owned(),
+        };
+        self.folder.describe(description)?;
+        self.close(Ok(()))
     }
 
     /// Lets go of everything, and passes `result` on.

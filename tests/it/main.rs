@@ -8,6 +8,7 @@
 )]
 
 mod append;
+mod backup;
 mod cli;
 mod damage;
 mod engine;

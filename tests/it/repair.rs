@@ -9,6 +9,7 @@ use sessionlog::{
 use crate::scan::{block, key, record, reseal_frame, sample};
 use crate::support::bytes::{Bytes, forged, frames, kinds, noise};
 use crate::support::dice::Dice;
+use crate::support::medium::{Crash, Fault, Medium};
 
 fn id(text: &str) -> SessionId {
     text.parse().unwrap()
@@ -45,8 +46,11 @@ fn did(report: &RepairReport, kind: RemedyKind) -> Vec<&Remedy> {
     report.remedies.iter().filter(|remedy| remedy.kind == kind).collect()
 }
 
+/// A session's id, its events, and the error that ended the read.
+type Read = (String, Vec<String>, Option<String>);
+
 /// What every session gives, read as far as it goes; and the store's list.
-fn all_reads(bytes: &Bytes) -> Vec<(String, Vec<String>, Option<String>)> {
+fn all_reads(bytes: &Bytes) -> Vec<Read> {
     let store = bytes.open().unwrap();
     let mut ids: Vec<_> = store.list().unwrap().map(|info| info.unwrap().header.id).collect();
     ids.sort();
@@ -270,7 +274,7 @@ fn leftovers_of_a_drain_are_finished() {
 }
 
 /// Two sessions in a journal of which nothing was drained, their appends in turns; what is said in each frame.
-fn journal() -> (Bytes, Vec<(String, Vec<String>, Option<String>)>) {
+fn journal() -> (Bytes, Vec<Read>) {
     let bytes = Bytes::new();
     let store = bytes.open().unwrap();
     let sessions = ["a", "b"].map(|name| store.create(NewSession::with_id(id(name))).unwrap());
@@ -463,4 +467,117 @@ fn a_folder_keeps_what_is_changed() {
     assert_eq!(lines(&Store::open(&path).unwrap().session(&id("a")).unwrap()).len(), 3);
     assert!(Repair::folder(&path).unwrap().apply().unwrap().is_empty());
     assert!(!path.join("repair-2").exists());
+}
+
+/// What a store damaged in several ways is laid onto: one that fails at any operation.
+fn laid(bytes: &Bytes) -> Medium {
+    let medium = Medium::new(7);
+    let (storage, files) = (medium.storage(), medium.files());
+    for map in Map::ALL {
+        bytes.all(map).iter().for_each(|(key, value)| storage.insert(map, key, value).unwrap());
+    }
+    storage.flush().unwrap();
+    for name in bytes.files.list().unwrap() {
+        let content = bytes.file(&name);
+        let file = files.create(&name, content.len() as u64).unwrap();
+        file.write_at(&content, 0).unwrap();
+        file.sync().unwrap();
+    }
+    files.sync_folder().unwrap();
+    medium
+}
+
+fn repair_on(medium: &Medium) -> sessionlog::Result<RepairReport> {
+    Repair::on(medium.storage().as_ref(), medium.files().as_ref(), [0; 16], true)
+}
+
+fn reads_of(medium: &Medium) -> Vec<Read> {
+    let report = Scan::new().on(medium.storage().as_ref(), medium.files().as_ref(), [0; 16]).unwrap();
+    assert!(report.is_clean(), "{report:#?}");
+    let store = medium.open(StoreOptions::new()).unwrap();
+    let mut ids: Vec<_> = store.list().unwrap().map(|info| info.unwrap().header.id).collect();
+    ids.sort();
+    let read = |id: &SessionId| {
+        let session = store.session(id).unwrap();
+        let mut all = Vec::new();
+        let mut failed = None;
+        for event in session.read_from(Seq::ZERO).unwrap() {
+            match event {
+                Ok(event) => all.push(event.to_string()),
+                Err(error) => failed = Some(error.to_string()),
+            }
+        }
+        let kept = session.quarantine().unwrap().flat_map(|item| item.unwrap().events);
+        all.push("quarantine".to_owned());
+        all.extend(kept.map(|event| event.to_string()));
+        (id.to_string(), all, failed)
+    };
+    ids.iter().map(read).collect()
+}
+
+/// Damage of every kind at once: a hole, a broken record, a lost header, and an acknowledged frame that is broken.
+fn ruined() -> Bytes {
+    let bytes = sample();
+    let store = bytes.open().unwrap();
+    for name in ["a", "b", "c", "a", "b", "c"] {
+        say(&store.session(&id(name)).unwrap(), 2);
+    }
+    say(&store.create(NewSession::with_id(id("new"))).unwrap(), 2);
+    let killed = bytes.copy();
+    killed.remove(Map::Events, &block(&killed, "a", 1).0);
+    let (at, mut value) = record(&killed, b's', "b");
+    value[60] ^= 1;
+    killed.put(Map::Sessions, &at, &value);
+    let header = record(&killed, b'h', "c").0;
+    killed.remove(Map::Sessions, &header);
+    let (name, mut file) = segment(&killed);
+    let places = frames(&file);
+    let first = places.len() - 8;
+    file[places[first + 1].end - 1] ^= 1;
+    killed.write_file(&name, &file);
+    killed
+}
+
+/// A repair that fails, is torn, killed, or loses power at any of its operations comes to the same end when it is begun
+/// again.
+#[test]
+fn a_repair_interrupted_anywhere_comes_to_the_same_end() {
+    let ruined = ruined();
+    let whole = laid(&ruined);
+    let done = repair_on(&whole).unwrap();
+    for kind in [
+        RemedyKind::Ended,
+        RemedyKind::Quarantined,
+        RemedyKind::HeaderMade,
+        RemedyKind::Rebuilt,
+        RemedyKind::Journal,
+    ] {
+        assert!(!did(&done, kind).is_empty(), "{kind:?}: {done:#?}");
+    }
+    let truth = reads_of(&whole);
+    let copy = laid(&ruined);
+    for (fault, crash) in [
+        (Fault::Fail, None),
+        (Fault::Tear, None),
+        (Fault::Stop, Some(Crash::Kill)),
+        (Fault::Stop, Some(Crash::Power)),
+    ] {
+        for operation in 1.. {
+            let medium = copy.copy(operation);
+            medium.plan(operation, fault);
+            let interrupted = repair_on(&medium);
+            if !medium.fired() {
+                assert!(operation > 20, "few operations: {operation}");
+                break;
+            }
+            assert!(interrupted.is_err(), "{fault:?} at {operation}");
+            medium.forget_plan();
+            medium.restart(crash.unwrap_or(Crash::Kill));
+            repair_on(&medium).unwrap();
+            let again =
+                Repair::on(medium.storage().as_ref(), medium.files().as_ref(), [0; 16], false).unwrap();
+            assert!(again.is_empty(), "{fault:?} at {operation}, {crash:?}: {again:#?}");
+            assert_eq!(reads_of(&medium), truth, "{fault:?} at {operation}, {crash:?}");
+        }
+    }
 }

@@ -29,12 +29,9 @@ use super::carve::{Carved, Raw, carve_values};
 use super::repair::{self, Ground, Mode};
 use crate::error::{Error, Place, Result};
 use crate::format::FORMAT_VERSION;
-use crate::storage::{
-    self, Create, Description, Folder, FolderJournalFiles, JournalFiles, RawFolder, SledStorage, Storage,
-};
+use crate::storage::{self, JournalFiles, RawFolder, Storage};
+use crate::store::Parts;
 
-/// The new engine's cache.
-const CACHE_BYTES: u64 = 32 << 20;
 /// What a salvage leaves free beside all that it may write.
 const SPARE_BYTES: u64 = 16 << 20;
 
@@ -143,15 +140,12 @@ impl Salvage {
         new: &Path,
         spare: u64,
     ) -> Result<SalvageReport> {
-        let mut folder = Folder::open(new, Create::IfMissing)?;
-        let files = FolderJournalFiles::open(&folder.journal_dir())?;
-        let storage = SledStorage::open(&folder.engine_dir(), CACHE_BYTES)?;
-        let durability = storage.durability();
-        let store_id = *uuid::Uuid::now_v7().as_bytes();
+        let parts = Parts::make(new)?;
+        let (storage, files) = (parts.storage.as_ref(), parts.files.as_ref());
         let filled = (|| {
             let mut report = SalvageReport::default();
             report.drained_at_close = old.drained_at_close();
-            let mut sieve = Sieve::new(&storage, self.deleted);
+            let mut sieve = Sieve::new(storage, self.deleted);
             self.tell(SalvageStep::Engine, 0, 0);
             report.engine = engine::ask(engines, new, spare, &mut sieve)?;
             let mut raws = Vec::new();
@@ -168,16 +162,13 @@ impl Salvage {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 journal.push((name, Box::new(storage::open_raw(&path)?) as Box<dyn Raw>));
             }
-            self.take(raws, &journal, old.store_id(), sieve, (&storage, &files, store_id), &mut report)?;
+            self.take(raws, &journal, old.store_id(), sieve, (storage, files, parts.store_id), &mut report)?;
             Ok(report)
         })();
-        let closed = storage.close();
-        let report = filled.map_err(|error| named(error, old.path()))?;
-        closed?;
-        // Last: this makes it a store.
-        let engine = folder.engine().to_owned();
-        folder.describe(Description { format: Description::FORMAT, store_id, durability, engine })?;
-        Ok(report)
+        match filled {
+            Ok(report) => parts.finish().map(|()| report),
+            Err(error) => parts.close(Err(named(error, old.path()))),
+        }
     }
 
     /// Salvages from files that are passed in, into seams that are: `old` holds an engine's raw files under any name,

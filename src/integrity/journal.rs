@@ -7,6 +7,7 @@ use super::finding::{Finding, FindingKind, fault};
 use crate::error::{Error, Result};
 use crate::format::{self, Action, FRAME_ALIGN, FrameFault, FrameView, Hash, NewHeader, RunView};
 use crate::id::StorageKey;
+use crate::log::journal::is_segment_size;
 use crate::storage::JournalFiles;
 
 const SEGMENT: &str = "segment-";
@@ -62,6 +63,11 @@ impl JournalBytes {
             }
         }
         Ok(found)
+    }
+
+    /// The segments whose size is none that is made: frames may be missing at their ends.
+    pub(super) fn cut_short(&self) -> impl Iterator<Item = &SegmentFile> {
+        self.segments.iter().filter(|segment| !is_segment_size(segment.bytes.len() as u64))
     }
 
     pub(super) fn slice(&self, spot: Spot) -> &[u8] {
@@ -156,6 +162,11 @@ impl<'a> Frames<'a> {
                 format!("format {found}"),
             );
             tell(finding.in_journal(self.bytes.name(spot)));
+        }
+        for segment in self.bytes.cut_short() {
+            let found = format!("{} bytes: it was cut short", segment.bytes.len());
+            let finding = Finding::error(FindingKind::JournalFrame, "a whole segment", found);
+            tell(finding.in_journal(segment.name.clone()));
         }
         if self.damaged {
             let broken = self.broken.iter().find(|(commit, _)| *commit == self.end);

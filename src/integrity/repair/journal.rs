@@ -14,6 +14,7 @@ use crate::format::{
 use crate::id::StorageKey;
 use crate::integrity::journal::Spot;
 use crate::integrity::work::RemedyKind;
+use crate::log::journal::segment_size;
 use crate::storage::Map;
 
 /// As the journal names its files.
@@ -37,7 +38,7 @@ impl Mending<'_> {
     pub(super) fn journal(&mut self) -> Result<()> {
         let mut ends = Ends { next: HashMap::new(), created: HashMap::new() };
         let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
-        let mut changed = self.frames.damaged || !self.marked;
+        let mut changed = self.frames.damaged || !self.marked || self.bytes.cut_short().next().is_some();
         let frames: Vec<_> = self.frames.counting().collect();
         let mut dropped: Vec<(u64, StorageKey, RunView<'_>)> = Vec::new();
         let mut undecodable = Vec::new();
@@ -239,7 +240,8 @@ impl Mending<'_> {
         if self.io("list", "", files.list())?.contains(&unfinished) {
             self.io("remove", &unfinished, files.remove(&unfinished))?;
         }
-        let file = self.io("create", &unfinished, files.create(&unfinished, bytes.len() as u64))?;
+        let file =
+            self.io("create", &unfinished, files.create(&unfinished, segment_size(bytes.len() as u64)))?;
         self.io("write", &unfinished, file.write_at(&bytes, 0))?;
         self.io("sync", &unfinished, file.sync())?;
         self.io("rename", &unfinished, files.rename(&unfinished, &name))?;

@@ -92,10 +92,23 @@ pub(crate) fn main() -> ExitCode {
             return exit::of_parser(&report);
         }
     };
+    silence_the_engine();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Keeps the engine's panics off standard error. The library catches them, on files that are damaged, and says in an error
+/// what is wrong; the engine's words quote whole pages.
+fn silence_the_engine() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let in_engine = panic.location().is_some_and(|location| location.file().contains("/sled-"));
+        if !in_engine {
+            told(panic);
+        }
+    }));
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {

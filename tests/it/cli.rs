@@ -8,6 +8,7 @@ mod looking_back;
 mod messages;
 mod process;
 mod read;
+mod salvage;
 mod sessions;
 
 use std::ffi::OsStr;

@@ -12,13 +12,12 @@ const RECOVERED: &str = "recovered ";
 /// Gives the deleted sessions that were asked for other ids. Returns them.
 pub(super) fn settle(
     storage: &dyn Storage,
-    sieve: &mut Sieve<'_>,
-    deleted_too: bool,
+    sieve: &Sieve<'_>,
+    numbers: &mut WriteNumbers,
 ) -> Result<Vec<StorageKey>> {
-    if !deleted_too {
+    if !sieve.deleted_too {
         return Ok(Vec::new());
     }
-    let mut numbers = WriteNumbers::new(sieve.next_open());
     let mut recovered = Vec::new();
     for key in sieve.deleted.iter().copied() {
         let header = storage.get(Map::Sessions, &format::header_key(key))?;

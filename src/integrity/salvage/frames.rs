@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use super::RawFile;
 use super::report::SalvageReport;
 use crate::error::{Error, Result};
-use crate::format::{self, Action, FrameBuilder, FrameFault, FrameView};
-use crate::id::StorageKey;
+use crate::format::{self, Action, FrameBuilder, FrameFault, FrameView, Hash, Summary, WriteNumbers};
+use crate::id::{StorageKey, Timestamp};
 use crate::integrity::carve::Raw;
 use crate::log::journal::segment_size;
-use crate::storage::JournalFiles;
+use crate::storage::{JournalFiles, Map, Storage};
 
 const SEGMENT: &str = "segment-";
 const TORN: &str = "torn-";
@@ -34,6 +34,8 @@ pub(super) struct Frames {
     store_id: [u8; 16],
     /// The seqs that they hold of each session.
     pub(super) runs: BTreeMap<StorageKey, Vec<Range<u64>>>,
+    /// The sessions that they create.
+    created: BTreeSet<StorageKey>,
     /// The number of a newer format, where a frame has one.
     pub(super) newer: Option<u32>,
 }
@@ -94,21 +96,44 @@ impl Frames {
 
     fn note_runs(&mut self, journal: &[RawFile]) -> Result<()> {
         let mut runs: BTreeMap<StorageKey, Vec<Range<u64>>> = BTreeMap::new();
+        let mut created = BTreeSet::new();
         self.each_in_order(journal, &mut |frame| {
             for action in frame.actions() {
                 let Ok(action) = action else { break };
-                if let Action::Run { key, run } = action {
-                    let (start, end) = (run.first_seq, run.first_seq + u64::from(run.count));
-                    let of_session = runs.entry(key).or_default();
-                    match of_session.last_mut() {
-                        Some(last) if last.end == start => last.end = end,
-                        _ => of_session.push(start..end),
+                let (key, run) = match action {
+                    Action::Run { key, run } => (key, run),
+                    Action::Create(new) | Action::Fork(new) => {
+                        created.insert(new.key);
+                        continue;
                     }
+                    _ => continue,
+                };
+                let (start, end) = (run.first_seq, run.first_seq + u64::from(run.count));
+                let of_session = runs.entry(key).or_default();
+                match of_session.last_mut() {
+                    Some(last) if last.end == start => last.end = end,
+                    _ => of_session.push(start..end),
                 }
             }
             Ok(())
         })?;
+        self.created = created;
         self.runs = runs;
+        Ok(())
+    }
+
+    /// Makes sessions known of which nothing but events in frames is left, so that repair gives them headers.
+    pub(super) fn make_known(&self, storage: &dyn Storage, numbers: &mut WriteNumbers) -> Result<()> {
+        for key in self.runs.keys().filter(|key| !self.created.contains(key)) {
+            let known = [format::header_key(*key), format::summary_key(*key)];
+            let known =
+                known.iter().map(|key| storage.get(Map::Sessions, key)).collect::<Result<Vec<_>>>()?;
+            if known.iter().all(Option::is_none) {
+                let summary = Summary { len: 0, updated: Timestamp::now(), hash: Hash::START };
+                let value = format::encode_summary(*key, &summary, numbers.next());
+                storage.insert(Map::Sessions, &format::summary_key(*key), &value)?;
+            }
+        }
         Ok(())
     }
 

@@ -28,7 +28,7 @@ use self::sieve::Sieve;
 use super::carve::{Carved, Raw, carve_values};
 use super::repair::{self, Ground, Mode};
 use crate::error::{Error, Place, Result};
-use crate::format::FORMAT_VERSION;
+use crate::format::{FORMAT_VERSION, WriteNumbers};
 use crate::storage::{self, JournalFiles, RawFolder, Storage};
 use crate::store::Parts;
 
@@ -232,7 +232,9 @@ impl Salvage {
                 },
             });
         }
-        let recovered = deleted::settle(storage, &mut sieve, self.deleted)?;
+        let mut numbers = WriteNumbers::new(sieve.next_open());
+        let recovered = deleted::settle(storage, &sieve, &mut numbers)?;
+        frames.make_known(storage, &mut numbers)?;
         sieve.report(report);
         let account = Account::of(storage, &frames.runs)?;
         frames.write(journal, files, store_id)?;

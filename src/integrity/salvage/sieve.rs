@@ -25,7 +25,7 @@ pub(super) struct Sieve<'a> {
     living: Option<BTreeSet<StorageKey>>,
     /// The number of the drained mark that the engine gave.
     given: Option<WriteNumber>,
-    deleted_too: bool,
+    pub(super) deleted_too: bool,
     /// Sessions that were found and are not living.
     pub(super) deleted: BTreeSet<StorageKey>,
 }

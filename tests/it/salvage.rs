@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sessionlog::storage::{Map, SledStorage, Storage};
+use sessionlog::storage::{JournalFiles, Map, MemoryJournalFiles, MemoryStorage, SledStorage, Storage};
 use sessionlog::{EngineOutcome, Error, NewSession, Salvage, SalvageReport, Scan, Seq, Store, StoreOptions};
 
 use crate::support::dice::Dice;
@@ -362,4 +363,114 @@ fn refusals() {
     let before = contents(&old);
     assert!(matches!(refused(&old, &new), Error::UnsupportedFormat { found: 2, .. }));
     assert!(contents(&old) == before && !new.exists());
+}
+
+/// A store in memory, as raw files: its values one behind the other, and its journal.
+struct Raw {
+    storage: MemoryStorage,
+    files: MemoryJournalFiles,
+}
+
+impl Raw {
+    fn new() -> Self {
+        Self { storage: MemoryStorage::new(), files: MemoryJournalFiles::new() }
+    }
+
+    fn open(&self) -> Store {
+        quiet().open_on(Arc::new(self.storage.clone()), Arc::new(self.files.clone())).unwrap()
+    }
+
+    fn values(&self) -> Vec<Vec<u8>> {
+        let maps = [Map::Sessions, Map::Events];
+        let all = maps.iter().flat_map(|map| self.storage.range(*map, Bound::Unbounded, Bound::Unbounded));
+        all.map(|entry| entry.unwrap().1).collect()
+    }
+
+    fn file(&self, name: &str) -> Vec<u8> {
+        let file = self.files.open(name).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+}
+
+/// What comes out of raw files: the report, and the store.
+fn on(files: &[(&str, Vec<u8>)]) -> Result<(SalvageReport, Store), Error> {
+    let old = MemoryJournalFiles::new();
+    for (name, bytes) in files {
+        old.create(name, bytes.len() as u64).unwrap().write_at(bytes, 0).unwrap();
+    }
+    let new = Raw::new();
+    let report = Salvage::new().on(&old, &new.storage, &new.files)?;
+    assert!(Scan::new().on(&new.storage, &new.files, [0; 16]).unwrap().is_clean());
+    Ok((report, new.open()))
+}
+
+fn len(store: &Store, id: &str) -> u64 {
+    store.session(&id.parse().unwrap()).unwrap().len()
+}
+
+/// Of two copies under a key the one with the greater write number counts, in whichever order they stand; two of the same
+/// number and another content are told.
+#[test]
+fn the_newest_copy_counts() {
+    let raw = Raw::new();
+    let store = raw.open();
+    let session = store.create(NewSession::with_id("a".parse().unwrap())).unwrap();
+    session.append(small(1).to_new()).unwrap();
+    store.drain().unwrap();
+    let before = raw.values();
+    session.append(small(2).to_new()).unwrap();
+    store.close().unwrap();
+    drop((session, store));
+    let after = raw.values();
+    for values in [[before.clone(), after.clone()], [after.clone(), before]] {
+        let (report, store) = on(&[("db", values.concat().concat())]).unwrap();
+        assert_eq!((len(&store, "a"), report.conflicts), (2, 0), "{report:?}");
+        assert!(report.copies > 0 && !report.is_incomplete());
+    }
+
+    // A block of kind 1 with another timestamp in it, and a right checksum.
+    let block = after.iter().find(|value| value[4] == 1).unwrap();
+    let mut other = block.clone();
+    *other.last_mut().unwrap() ^= 1;
+    let crc = crc32fast::hash(&[&other[..48], &other[52..]].concat());
+    other[48..52].copy_from_slice(&crc.to_be_bytes());
+    let (report, store) = on(&[("db", [after.concat(), other].concat())]).unwrap();
+    assert_eq!((len(&store, "a"), report.conflicts), (2, 1), "{report:?}");
+}
+
+/// A frame that stood behind a torn end was never acknowledged: where its bytes are kept it does not count, though it
+/// stands in a segment, too.
+#[test]
+fn torn_frames_do_not_count() {
+    let raw = Raw::new();
+    let store = raw.open();
+    let session = store.create(NewSession::with_id("a".parse().unwrap())).unwrap();
+    (0..3).for_each(|seed| drop(session.append(small(seed).to_new()).unwrap()));
+    let segment = raw.file("segment-1");
+    let frame = b"\xffSLframe";
+    let last = segment.windows(8).rposition(|bytes| bytes == frame).unwrap();
+    let torn = [b"rest of another one".to_vec(), segment[last..].to_vec()].concat();
+    let (report, salvaged) = on(&[("segment-1", segment.clone())]).unwrap();
+    assert_eq!((report.frames, len(&salvaged, "a")), (4, 3));
+    let (report, salvaged) = on(&[("segment-1", segment), ("torn-2", torn)]).unwrap();
+    assert_eq!((report.frames, len(&salvaged, "a")), (3, 2));
+    store.close().unwrap();
+}
+
+/// Bytes that hold nothing of a store, or only what a newer program wrote, make no new store.
+#[test]
+fn nothing_comes_of_nothing() {
+    let error = on(&[("db", vec![7; 100_000]), ("segment-1", vec![0; 4096])]).unwrap_err();
+    assert!(matches!(error, Error::NotAStore { .. }), "{error:?}");
+    let raw = Raw::new();
+    raw.open().close().unwrap();
+    let mut value = raw.values().concat();
+    value.truncate(ENVELOPE_BYTES + u32::from_be_bytes(value[44..48].try_into().unwrap()) as usize);
+    value[5] = 9;
+    let crc = crc32fast::hash(&[&value[..48], &value[52..]].concat());
+    value[48..52].copy_from_slice(&crc.to_be_bytes());
+    let error = on(&[("db", value)]).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedFormat { found: 9, known: 1, .. }), "{error:?}");
 }

@@ -15,8 +15,6 @@ mod engine;
 mod frames;
 mod report;
 mod sieve;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -44,6 +44,7 @@ impl Sessions {
             .undrained()
             .into_iter()
             .filter(|state| state.lock().created.is_some_and(|created| created <= up_to.0))
+            .filter(|state| !state.is_deleted())
             .map(|state| {
                 let updated = state.lock().updated(up_to);
                 (updated, state)
@@ -56,15 +57,37 @@ impl Sessions {
         Self { handle, undrained, stored, given, through, next_stored: None, finished: false }
     }
 
+    /// The next session that is still there.
     fn step(&mut self) -> Result<Option<SessionInfo>> {
         let core = Arc::clone(self.handle.core());
+        loop {
+            self.look_ahead(&core)?;
+            let stored = self.next_stored.map(|order| (order.updated, order.key));
+            let undrained = self.undrained.last().map(|(updated, state)| (*updated, state.key()));
+            let state = if undrained.is_some() && undrained >= stored {
+                self.undrained.pop().map(|(_, state)| state)
+            } else {
+                let Some(order) = self.next_stored.take() else { return Ok(None) };
+                self.given.insert(order.key);
+                stored_session(&core, &order)?
+            };
+            match state.map(|state| info(&core, &state)) {
+                // Deleted since the order was read.
+                None | Some(Err(Error::SessionNotFound { .. })) => {}
+                Some(found) => return found.map(Some),
+            }
+        }
+    }
+
+    /// Finds the next session in the order that storage has, if there is one.
+    fn look_ahead(&mut self, core: &Core) -> Result<()> {
         while self.next_stored.is_none() {
             let Some((key, value)) = self.stored.next().transpose()? else {
                 let through = core.drain.through();
                 if std::mem::replace(&mut self.through, through) == through {
                     break;
                 }
-                self.stored = scan(&core);
+                self.stored = scan(core);
                 continue;
             };
             let place = || Place::new("order record").at(format::hex(&key));
@@ -76,21 +99,25 @@ impl Sessions {
                 self.next_stored = Some(found);
             }
         }
-        let stored = self.next_stored.map(|order| (order.updated, order.key));
-        let undrained = self.undrained.last().map(|(updated, state)| (*updated, state.key()));
-        if undrained.is_some() && undrained >= stored {
-            return self.undrained.pop().map(|(_, state)| info(&core, &state)).transpose();
-        }
-        let Some(order) = self.next_stored.take() else { return Ok(None) };
-        self.given.insert(order.key);
-        let Some(state) = core.catalog.by_key(order.key, core.storage.as_ref())? else {
-            return Err(Error::Corrupt {
-                place: Place::new("order record").session(order.key),
-                corruption: Corruption::Missing { what: "the session's header" },
-            });
-        };
-        info(&core, &state).map(Some)
+        Ok(())
     }
+}
+
+/// The session that a record of the order names; `None` when it was deleted, and removed, since that was read.
+fn stored_session(core: &Core, order: &OrderKey) -> Result<Option<Arc<SessionState>>> {
+    let state = core.catalog.by_key(order.key, core.storage.as_ref())?;
+    if state.is_some() || !is_there(core, order)? {
+        return Ok(state);
+    }
+    Err(Error::Corrupt {
+        place: Place::new("order record").session(order.key),
+        corruption: Corruption::Missing { what: "the session's header" },
+    })
+}
+
+fn is_there(core: &Core, order: &OrderKey) -> Result<bool> {
+    let key = format::order_key(order.updated, order.key);
+    Ok(core.storage.get(Map::Sessions, &key)?.is_some())
 }
 
 impl Iterator for Sessions {

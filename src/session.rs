@@ -50,7 +50,7 @@ pub struct SessionHeader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parent {
-    /// The id of the parent, when it is still there.
+    /// The id of the parent; `None` when it was deleted.
     pub session: Option<SessionId>,
     /// The number of events that the fork shares with it.
     pub prefix_len: u64,
@@ -89,7 +89,7 @@ impl Session {
     /// Returns what is fixed about the session.
     ///
     /// # Errors
-    /// Reading the parent's header can fail: [`Error::Corrupt`], [`Error::Storage`], [`Error::Closed`].
+    /// [`Error::SessionNotFound`] when it was deleted. Reading the parent's header can fail: [`Error::Corrupt`], [`Error::Storage`], [`Error::Closed`].
     pub fn header(&self) -> Result<SessionHeader> {
         header(self.core(), &self.state)
     }
@@ -102,7 +102,7 @@ impl Session {
         info(self.core(), &self.state)
     }
 
-    /// Returns the number of events that readers may see. The last ones may be Buffered: see
+    /// Returns the number of events that readers may see. (Of a deleted session it says nothing.) The last ones may be Buffered: see
     /// [`durable_len`](Self::durable_len).
     ///
     /// # Cost
@@ -157,7 +157,7 @@ impl Session {
     /// # Errors
     /// Nothing was written: [`Error::InvalidEvent`], [`Error::InvalidReplace`], [`Error::EventTooLarge`],
     /// [`Error::BatchTooLarge`] (more than 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Io`] (no journal segment could
-    /// be made), [`Error::Closed`], [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
+    /// be made), [`Error::SessionNotFound`] (it was deleted), [`Error::Closed`], [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
     /// reopen the store and compare [`durable_len`](Self::durable_len).
     pub fn append_batch(&self, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
         self.append_with(Append::new(), events)
@@ -223,6 +223,13 @@ impl Session {
             return Err(Error::Ended { session: self.state.header.id.clone(), at: Seq::new(*at) });
         }
         let mut tail = self.state.lock();
+        if tail.deleted.is_some() {
+            drop(tail);
+            return Err(self.state.not_found());
+        }
+        if let Some(ticket) = tail.deleting {
+            return Ok(Queued::Deleting(ticket));
+        }
         let next = tail.next();
         let conflict = |expected, actual| Error::SeqConflict {
             session: self.state.header.id.clone(),
@@ -278,8 +285,9 @@ impl Session {
     /// # Cost
     /// A seek, then a share of one block for each event; nothing for events before `from`.
     /// # Errors
-    /// [`Error::SeqBeyondEnd`] beyond the end.
+    /// [`Error::SeqBeyondEnd`] beyond the end; [`Error::SessionNotFound`] when the session was deleted.
     pub fn read_from(&self, from: Seq) -> Result<Events> {
+        self.state.check_exists()?;
         let len = self.len();
         if from.get() > len {
             return Err(Error::SeqBeyondEnd { session: self.id().clone(), from, len });
@@ -290,7 +298,7 @@ impl Session {
     /// Reads the events of `range`, half open; what of it lies beyond the present end is cut.
     ///
     /// # Errors
-    /// [`Error::SeqBeyondEnd`] when it starts beyond the end.
+    /// [`Error::SeqBeyondEnd`] when it starts beyond the end; [`Error::SessionNotFound`] when the session was deleted.
     pub fn read_range(&self, range: Range<Seq>) -> Result<Events> {
         self.events(self.within(range)?, false)
     }
@@ -313,6 +321,7 @@ impl Session {
     }
 
     fn within(&self, range: Range<Seq>) -> Result<Range<u64>> {
+        self.state.check_exists()?;
         let len = self.len();
         let (from, to) = (range.start.get(), range.end.get().min(len));
         if from > len {
@@ -331,11 +340,12 @@ impl Session {
     /// Reads from `from` on and then waits for what is appended: no gap, no repeat. `from` may lie beyond the end.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`], [`Error::SessionNotFound`].
     pub fn follow(&self, from: Seq) -> Result<Follow> {
         if self.core().health.is_closed() {
             return Err(Error::Closed);
         }
+        self.state.check_exists()?;
         Ok(Follow::new(self.handle.clone(), Arc::clone(&self.state), from))
     }
 
@@ -348,7 +358,7 @@ impl Session {
     /// # Cost
     /// One journal frame and a share of one sync, whatever the length or depth.
     /// # Errors
-    /// [`Error::ForkBeyondEnd`]; as [`Store::create`](crate::Store::create).
+    /// [`Error::ForkBeyondEnd`]; [`Error::SessionNotFound`] when this session was deleted; as [`Store::create`](crate::Store::create).
     pub fn fork(&self, at: Seq) -> Result<Session> {
         fork(&self.handle, &self.state, at, NewSession::new())
     }
@@ -362,6 +372,8 @@ enum Queued {
     Nothing,
     /// The surface has not seen what blocks hold.
     Behind,
+    /// A deletion with this ticket is under way: whether the session stays is not known yet.
+    Deleting(u64),
 }
 
 /// Events that were checked, before the session's lock is taken.
@@ -424,9 +436,11 @@ impl Batch {
 }
 
 pub(crate) fn header(core: &Core, state: &SessionState) -> Result<SessionHeader> {
+    state.check_exists()?;
     let parent = match state.header.parent {
         Some((key, prefix_len)) => {
             let parent = core.catalog.by_key(key, core.storage.as_ref())?;
+            let parent = parent.filter(|parent| !parent.is_deleted());
             Some(Parent { session: parent.map(|parent| parent.header.id.clone()), prefix_len })
         }
         None => None,

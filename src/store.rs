@@ -18,7 +18,7 @@ use crate::list::Sessions;
 use crate::log;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
-use crate::log::tail::SessionState;
+use crate::log::tail::{SessionState, Tail};
 use crate::options::{MAX_META_BYTES, NewSession, StoreOptions};
 use crate::session::Session;
 use crate::storage::{
@@ -218,6 +218,9 @@ impl Store {
             Ok(started) => started,
             Err(error) => return Err(close_after(engine.as_ref(), error)),
         };
+        if let Some(folder) = &folder {
+            let _ = core.reserve.set(folder.path().to_owned());
+        }
         let opened = Opened { core, threads: Mutex::new(threads), folder: Mutex::new(folder), info, report };
         Ok(Self { handle: Handle(Arc::new(opened)) })
     }
@@ -267,10 +270,51 @@ impl Store {
         fork(&self.handle, parent.state(), at, new)
     }
 
+    /// Deletes the session `id`: it is gone at once from lists and for every call, also through handles and readers that
+    /// are there already, which get [`Error::SessionNotFound`]. The id is free at once.
+    ///
+    /// Forks of the session keep all their events, and go on as if it were there; what no fork needs is removed in the
+    /// background, and what they need with the last of them.
+    ///
+    /// The text is not erased from the disk by this: it stays in freed space of the engine and in the journal until they
+    /// are written over.
+    ///
+    /// # Durability
+    /// Survives `kill -9` and a power cut when it returns. The removal goes on at the next open where a crash, or a
+    /// close, interrupts it; [`drain`](Self::drain) waits for its end.
+    /// # Cost
+    /// One journal frame and a share of one sync, whatever the session's length. The removal costs about as much as the
+    /// session's blocks cost to write.
+    /// # Errors
+    /// [`Error::SessionNotFound`]. As [`Session::append_batch`], where they apply; it works on a full disk, with the
+    /// store's reserve.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{Error, NewEvent, NewSession, Seq, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::with_id("draft".parse()?))?;
+    /// session.append(NewEvent::user_message("hello"))?;
+    /// let branch = session.fork(Seq::new(1))?;
+    /// store.delete(session.id())?;
+    /// assert!(matches!(session.read_from(Seq::ZERO), Err(Error::SessionNotFound { .. })));
+    /// assert_eq!(branch.read_from(Seq::ZERO)?.count(), 1);
+    /// store.create(NewSession::with_id("draft".parse()?))?;
+    /// # Ok(()) }
+    /// ```
+    pub fn delete(&self, id: &SessionId) -> Result<()> {
+        let core = self.core();
+        let deleted = match log::delete::by_id(core, id) {
+            Err(Error::DiskFull { .. }) if core.release_reserve() => log::delete::by_id(core, id),
+            deleted => deleted,
+        };
+        if deleted? { Ok(()) } else { Err(Error::SessionNotFound { session: id.clone() }) }
+    }
+
     /// Returns all sessions, the one with the latest last event first.
     ///
     /// # Cost
-    /// Two reads of small values for each session, as they are asked for; no event is decoded. What changes meanwhile
+    /// Three reads of small values for each session, as they are asked for; no event is decoded. What changes meanwhile
     /// may show or not.
     /// # Errors
     /// [`Error::Closed`]. Errors of reading are items.
@@ -291,7 +335,8 @@ impl Store {
         core.journal.sync(&core.health).map_err(|error| core.fail(error))
     }
 
-    /// Moves everything that was appended into blocks now, instead of in the background.
+    /// Moves everything that was appended into blocks, and removes what deleted sessions left, now instead of in the
+    /// background.
     ///
     /// # Errors
     /// [`Error::DiskFull`]: nothing was moved, nothing is lost. [`Error::Failed`].
@@ -420,9 +465,7 @@ impl Opened {
             return Err(core.fail(core.journal.timed_out("closing the store")));
         }
         let mut outcome = core.drain.finish(core);
-        if let (Err(Error::DiskFull { .. }), Some(path)) = (&outcome, self.info.path.as_deref())
-            && Reserve::release(path).unwrap_or(false)
-        {
+        if matches!(outcome, Err(Error::DiskFull { .. })) && core.release_reserve() {
             outcome = core.drain.finish(core);
         }
         let closed = core.storage.close();
@@ -511,24 +554,53 @@ fn create(handle: &Handle, new: NewSession, parent: Option<(&Arc<SessionState>, 
         parent: parent.map(|(parent, prefix_len)| (parent.key(), prefix_len)),
         meta,
     };
-    // Checked and queued under one lock: nobody takes the id in between.
-    let (state, ticket) = {
-        let mut used = core.catalog.lock();
-        if used.by_id(&header.id, core.storage.as_ref())?.is_some() {
-            return Err(Error::SessionExists { session: header.id });
+    let (state, ticket) = loop {
+        match queue_creation(core, &header, parent)? {
+            Queued::At(state, ticket) => break (state, ticket),
+            Queued::Deleting(ticket) => core.committer.wait_for_other(ticket, core)?,
         }
-        if let Some((parent, prefix_len)) = parent {
-            let len = core.visible(parent);
-            if prefix_len > len {
-                return Err(Error::ForkBeyondEnd { parent: parent.header.id.clone(), prefix_len, len });
-            }
-        }
-        let state = SessionState::new(header);
-        let work = Work::Create { session: Arc::clone(&state) };
-        let ticket = core.committer.enqueue(Request { work, sync: true })?;
-        used.add(&state);
-        (state, ticket)
     };
     core.committer.wait(ticket, core)?;
     Ok(Session::new(handle.clone(), state))
+}
+
+/// What became of a creation.
+enum Queued {
+    /// It is in the commit queue with this ticket.
+    At(Arc<SessionState>, u64),
+    /// The parent's deletion, with this ticket, is under way: whether it stays is not known yet.
+    Deleting(u64),
+}
+
+/// Checks and queues under one lock: nobody takes the id, or deletes the parent, in between.
+fn queue_creation(
+    core: &Core,
+    header: &NewHeader,
+    parent: Option<(&Arc<SessionState>, u64)>,
+) -> Result<Queued> {
+    let mut used = core.catalog.lock();
+    // Behind a deletion that is queued the id is free: one is not taken back without the other.
+    let before = used.by_id(&header.id, core.storage.as_ref())?;
+    let stays = |tail: &Tail| tail.deleting.is_none() && tail.deleted.is_none();
+    if before.is_some_and(|before| stays(&before.lock())) {
+        return Err(Error::SessionExists { session: header.id.clone() });
+    }
+    if let Some((parent, prefix_len)) = parent {
+        let tail = parent.lock();
+        if let Some(ticket) = tail.deleting {
+            return Ok(Queued::Deleting(ticket));
+        }
+        if tail.deleted.is_some() {
+            return Err(Error::SessionNotFound { session: parent.header.id.clone() });
+        }
+        let len = tail.visible(core.up_to());
+        if prefix_len > len {
+            return Err(Error::ForkBeyondEnd { parent: parent.header.id.clone(), prefix_len, len });
+        }
+    }
+    let state = SessionState::new(header.clone());
+    let work = Work::Create { session: Arc::clone(&state) };
+    let ticket = core.committer.enqueue(Request { work, sync: true })?;
+    used.add(&state);
+    Ok(Queued::At(state, ticket))
 }

@@ -46,6 +46,11 @@ enum Op {
         session: u8,
         at: u16,
     },
+    /// And, perhaps, makes another session of that id.
+    Delete {
+        session: u8,
+        again: bool,
+    },
     Drain,
     Flush,
     Check,
@@ -128,6 +133,7 @@ fuzz_target!(|script: Script| {
     play.run.medium.forget_plan();
     play.run.check();
     play.run.check_goes_on();
+    play.run.check_leaves_nothing();
 });
 
 struct Play {
@@ -172,6 +178,14 @@ impl Play {
                     let name = self.new_name();
                     let at = usize::from(at) % (self.run.model.len(&parent) + 1);
                     self.run.fork(&parent, at, &name);
+                }
+            }
+            Op::Delete { session, again } => {
+                if let Some(name) = self.name(session) {
+                    self.run.delete(&name);
+                    if again && !self.run.model.seen().contains_key(&name) {
+                        self.run.create(&name);
+                    }
                 }
             }
             Op::Drain => self.run.drain(),

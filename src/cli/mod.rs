@@ -20,6 +20,7 @@ mod repair;
 mod replay;
 mod resolve;
 mod resume;
+mod rm;
 mod salvage;
 mod scan;
 mod show;
@@ -65,6 +66,7 @@ enum Command {
     Scan(scan::Args),
     Repair(repair::Args),
     Backup(backup::Args),
+    Rm(rm::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -132,6 +134,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),
+        Command::Rm(args) => rm::run(&place, &args),
     }
 }
 

@@ -28,12 +28,13 @@ pub(crate) enum Kind {
     Order = 20,
     Drained = 21,
     Opened = 22,
+    Tombstone = 23,
     EndMark = 32,
     Quarantine = 33,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -44,6 +45,7 @@ impl Kind {
         Self::Order,
         Self::Drained,
         Self::Opened,
+        Self::Tombstone,
         Self::EndMark,
         Self::Quarantine,
     ];

@@ -112,6 +112,7 @@ impl FoundValue<'_> {
             }
             Kind::Drained => record(DRAINED_KEY),
             Kind::Opened => record(OPENED_KEY),
+            Kind::Tombstone => record(&super::tombstone_key(key)),
             Kind::EndMark => Ok(Home::Care(super::end_mark_key(key))),
             // Its key holds a digest of all its values.
             Kind::Quarantine => Err(undecodable()),

@@ -27,6 +27,7 @@ const RUN: u8 = 1;
 const CREATE: u8 = 2;
 const FORK: u8 = 3;
 const SEAL: u8 = 4;
+const DELETE: u8 = 5;
 
 /// What happened in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) enum Action<'a> {
     Fork(NewHeader),
     /// Nothing: the frame carries its durable mark.
     Seal,
+    /// A session was deleted.
+    Delete { key: StorageKey },
 }
 
 /// Writes frames into a buffer that is used again and again.
@@ -94,6 +97,10 @@ impl FrameBuilder {
                 add_creation(FORK, new, out);
             }
             Action::Seal => out.push(SEAL),
+            Action::Delete { key } => {
+                out.push(DELETE);
+                out.extend_from_slice(&key.0);
+            }
         }
     }
 
@@ -112,6 +119,9 @@ impl FrameBuilder {
         let meta: usize = new.meta.iter().map(|(name, value)| name.len() + value.len() + 20).sum();
         128 + new.id.as_str().len() + meta
     }
+
+    /// The bytes that [`add`](Self::add) adds for a deletion.
+    pub(crate) const DELETION_COST: usize = 1 + 16;
 
     /// The whole frame, padded.
     pub(crate) fn finish(&mut self) -> &[u8] {
@@ -295,6 +305,10 @@ impl<'a> Actions<'a> {
                 .map(Action::Fork)
                 .ok_or_else(undecodable),
             SEAL => Ok(Action::Seal),
+            DELETE => {
+                let key = self.reader.array().ok_or_else(undecodable)?;
+                Ok(Action::Delete { key: StorageKey(key) })
+            }
             _ => Err(undecodable()),
         }
     }

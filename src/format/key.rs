@@ -7,6 +7,8 @@ const ID: u8 = b'i';
 const SUMMARY: u8 = b's';
 const EDGE: u8 = b'f';
 const ORDER: u8 = b'o';
+const TOMBSTONE: u8 = b't';
+const LABELS: u8 = b'l';
 
 /// The record of how far the journal is drained, in `sessions`.
 pub(crate) const DRAINED_KEY: &[u8] = b"D";
@@ -19,6 +21,10 @@ pub(crate) const ID_PREFIX: &[u8] = &[ID];
 pub(crate) const SUMMARY_PREFIX: &[u8] = &[SUMMARY];
 pub(crate) const EDGE_PREFIX: &[u8] = &[EDGE];
 pub(crate) const ORDER_PREFIX: &[u8] = &[ORDER];
+pub(crate) const TOMBSTONE_PREFIX: &[u8] = &[TOMBSTONE];
+
+/// The tags before the storage key in `care`: end marks, quarantine, hidden imports.
+pub(crate) const CARE_TAGS: [u8; 3] = *b"emq";
 
 /// A key of `events`, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,27 @@ pub(crate) fn header_key(key: StorageKey) -> [u8; 17] {
 
 pub(crate) fn summary_key(key: StorageKey) -> [u8; 17] {
     concat([&[SUMMARY], &key.0])
+}
+
+pub(crate) fn tombstone_key(key: StorageKey) -> [u8; 17] {
+    concat([&[TOMBSTONE], &key.0])
+}
+
+pub(crate) fn labels_key(key: StorageKey) -> [u8; 17] {
+    concat([&[LABELS], &key.0])
+}
+
+/// The first key behind all those that begin with `prefix`.
+pub(crate) fn behind(prefix: &[u8]) -> Vec<u8> {
+    match prefix.iter().rposition(|byte| *byte < u8::MAX) {
+        Some(last) => {
+            let mut key = prefix.get(..=last).unwrap_or_default().to_vec();
+            key.iter_mut().skip(last).for_each(|byte| *byte += 1);
+            key
+        }
+        // Behind the longest keys that there are.
+        None => [prefix, &[u8::MAX; 32]].concat(),
+    }
 }
 
 /// Takes a key made of a tag and a storage key apart: header, labels, summary, tombstone.

@@ -14,6 +14,7 @@
 //! | | `s` ++ storage key: summary |
 //! | | `f` ++ parent (16) ++ prefix length (8) ++ child (16): fork edge |
 //! | | `o` ++ updated (8, sign bit flipped) ++ storage key: order by last update |
+//! | | `t` ++ storage key: tombstone |
 //! | | `D`: drained through · `O`: open count |
 //! | `care` | `e` ++ storage key: end mark |
 //! | | `q` ++ storage key ++ seq (8) ++ digest (8) ++ part (4), from 0: quarantine |
@@ -22,7 +23,7 @@
 //! | offset | bytes | |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `FF 53 4C 76` |
-//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count; 32 end mark, 33 quarantine |
+//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone; 32 end mark, 33 quarantine |
 //! | 5 | 1 | format version: 1 |
 //! | 6 | 1 | codec: low half the main section, high half the chunks section: 0 as it is, 1 zstd, 2 zstd with the main section as dictionary; 0 for all but blocks and heads |
 //! | 7 | 1 | 0 |
@@ -51,6 +52,7 @@
 //! | end mark | bincode: the number of events that are left |
 //! | quarantine, part 0 | length (varint); bincode: origin (map 0 to 3 in the order sessions, events, care, derived; 4 journal), key or place there, reason, length; then the first bytes |
 //! | quarantine, later parts | the next bytes; the envelope's count is the part's number |
+//! | tombstone | bincode: how many first events living forks need, whether more may still be there |
 //!
 //! Sections header: running hash after the last event (32), main section decoded (4), main section stored (4), chunks
 //! section decoded (4), chunks section stored (4), parts in all (4; 1 for a block).
@@ -87,6 +89,7 @@
 //! | 2 create | length (varint), bincode: storage key, id, created, no parent, metadata |
 //! | 3 fork | length (varint), bincode: storage key, id, created, (parent, prefix length), metadata |
 //! | 4 seal | nothing: the frame carries its durable mark |
+//! | 5 delete | storage key (16) |
 
 mod block;
 mod bytes;

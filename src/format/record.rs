@@ -7,6 +7,7 @@ use super::hash::Hash;
 use super::key::{parse_time_bytes, time_bytes};
 use super::stored_v1::{
     self, Fields, StoredCreation, StoredDrained, StoredHeader, StoredOpened, StoredParent, StoredSummary,
+    StoredTombstone,
 };
 use super::{FormatError, MAX_NUMBER};
 use crate::error::Corruption;
@@ -78,6 +79,15 @@ pub(crate) struct Drained {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub(crate) count: u32,
+}
+
+/// That a session was deleted, and how far its removal has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tombstone {
+    /// How many of its first events living forks need.
+    pub(crate) kept: u64,
+    /// Whether something that nobody needs may still be there.
+    pub(crate) pending: bool,
 }
 
 /// The value under [`header_key`](super::header_key).
@@ -199,6 +209,21 @@ pub(crate) fn decode_opened(value: &[u8]) -> Result<Opened, FormatError> {
     let payload = open(Kind::Opened, NO_KEY, value)?;
     let stored: StoredOpened = stored_v1::decode(payload, "the open count")?;
     Ok(Opened { count: stored.count })
+}
+
+/// The value under [`tombstone_key`](super::tombstone_key).
+pub(crate) fn encode_tombstone(key: StorageKey, tombstone: Tombstone, write_number: WriteNumber) -> Vec<u8> {
+    let Tombstone { kept, pending } = tombstone;
+    record(Kind::Tombstone, key, &StoredTombstone { kept, pending }, write_number)
+}
+
+pub(crate) fn decode_tombstone(key: StorageKey, value: &[u8]) -> Result<Tombstone, FormatError> {
+    let what = "a tombstone";
+    let stored: StoredTombstone = stored_v1::decode(open(Kind::Tombstone, key, value)?, what)?;
+    if stored.kept > MAX_NUMBER {
+        return Err(FormatError::undecodable(what));
+    }
+    Ok(Tombstone { kept: stored.kept, pending: stored.pending })
 }
 
 /// A creation as a frame holds it.

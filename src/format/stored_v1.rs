@@ -111,6 +111,12 @@ pub(super) struct StoredQuarantine<'a> {
     pub(super) len: u64,
 }
 
+#[derive(Debug, PartialEq, Eq, DeriveEncode, DeriveBorrowDecode)]
+pub(super) struct StoredTombstone {
+    pub(super) kept: u64,
+    pub(super) pending: bool,
+}
+
 /// Names and values, in order. Decoding reserves nothing for the length that is claimed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields<'a>(pub(super) Vec<(&'a str, &'a str)>);

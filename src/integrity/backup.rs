@@ -40,9 +40,11 @@ pub(crate) fn backup(store: &Store, path: &Path) -> Result<BackupReport> {
     store.drain()?;
     let core = store.handle().core();
     // Blocks are only ever continued; nothing of them is removed while this is held.
-    let _removals = core.removals.lock();
+    let removals = core.removals.lock();
     let parts = Parts::make(&making)?;
     let copied = copy(core.storage.as_ref(), parts.storage.as_ref(), || core.drain.pause());
+    drop(removals);
+    core.drain.ask();
     let done = copied.and_then(|()| parts.finish());
     // A copy that was not finished says so by its name, and is left for its maker to look at.
     done?;

@@ -67,6 +67,8 @@ pub enum FindingKind {
     Unreachable,
     /// A record of the order by last update is missing or broken, or disagrees with its summary.
     OrderRecord,
+    /// The record of a deleted session is broken.
+    Tombstone,
     /// A fork's edge is missing or broken, or disagrees with the fork's header.
     Edge,
     /// The record of how far the journal is drained, or of how often the store was opened, is missing or broken.
@@ -116,6 +118,7 @@ impl FindingKind {
             Self::IdRecord => "id-record",
             Self::Unreachable => "unreachable",
             Self::OrderRecord => "order-record",
+            Self::Tombstone => "tombstone",
             Self::Edge => "edge",
             Self::StoreRecord => "store-record",
             Self::JournalFrame => "journal-frame",

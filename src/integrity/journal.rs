@@ -205,6 +205,7 @@ impl<'a> Frames<'a> {
                         pending.entry(new.key).or_default().created.get_or_insert((commit, new));
                     }
                     Action::Run { key, run } => pending.entry(key).or_default().runs.push((commit, run)),
+                    Action::Delete { key } => pending.entry(key).or_default().deleted = Some(commit),
                     Action::Seal => {}
                 }
             }
@@ -218,6 +219,8 @@ impl<'a> Frames<'a> {
 pub(super) struct Pending<'a> {
     pub(super) created: Option<(u64, NewHeader)>,
     pub(super) runs: Vec<(u64, RunView<'a>)>,
+    /// The commit that deletes it.
+    pub(super) deleted: Option<u64>,
     /// The running hash at its prefix, once it was computed: forks of forks ask for it again and again.
     pub(super) prefix_hash: OnceCell<Hash>,
 }

@@ -38,7 +38,8 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
             Err(error) => return Ok(broken(FindingKind::IdRecord, "the record of an id", error)),
         };
         let found = match ground.new_header(session)? {
-            Some(header) if header.id == id => return Ok(None),
+            Some(header) if header.id == id && ground.deleted(session)?.is_none() => return Ok(None),
+            Some(header) if header.id == id => "one that was deleted".to_owned(),
             Some(header) => format!("one that is called {}", header.id),
             // A broken header is its session's finding, and this one is not more than that.
             None if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() => {
@@ -52,6 +53,22 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
     if key.starts_with(format::SUMMARY_PREFIX) {
         let Some(session) = format::parse_tagged_key(format::SUMMARY_PREFIX, key) else { return strange() };
         return lost_header(ground, session, "summary", key);
+    }
+    if key.starts_with(format::TOMBSTONE_PREFIX) {
+        let Some(session) = format::parse_tagged_key(format::TOMBSTONE_PREFIX, key) else { return strange() };
+        if let Err(error) = format::decode_tombstone(session, value) {
+            return Ok(broken(FindingKind::Tombstone, "the record of a deleted session", error)
+                .map(|finding| finding.of(None, session)));
+        }
+        if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_none() {
+            let finding = Finding::notice(
+                FindingKind::Leftover,
+                "a session that was deleted",
+                "only the record of that",
+            );
+            return Ok(at(finding.of(None, session)));
+        }
+        return Ok(None);
     }
     if key.starts_with(format::EDGE_PREFIX) {
         let Some(edge) = format::parse_edge_key(key) else { return strange() };
@@ -74,6 +91,10 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
         let Some(order) = format::parse_order_key(key) else { return strange() };
         if let Err(error) = format::check_order(&order, value) {
             return Ok(broken(FindingKind::OrderRecord, "a place in the order by last update", error));
+        }
+        if ground.deleted(order.key)?.is_some() {
+            let finding = Finding::error(FindingKind::OrderRecord, "none of a deleted session", "one");
+            return Ok(at(finding.of(None, order.key)));
         }
         let summary = ground.summary(order.key)?;
         if let Some(summary) = summary.filter(|summary| summary.updated != order.updated) {

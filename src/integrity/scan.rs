@@ -266,7 +266,7 @@ impl<'a> Scanner<'a> {
             before = Some(key);
         }
         for state in undrained {
-            let is_new = state.lock().created.is_some_and(|created| created > 0);
+            let is_new = state.lock().created.is_some_and(|created| created > 0) && !state.is_deleted();
             if is_new && ground.storage.get(Map::Sessions, &format::header_key(state.key()))?.is_none() {
                 self.session(state.key())?;
             }
@@ -310,8 +310,12 @@ impl<'a> Scanner<'a> {
             }
         }
         findings.into_iter().for_each(|finding| self.report.add(finding));
-        self.report.sessions += 1;
         self.report.events += checked.events;
+        // Of a deleted session only what it lends is looked at.
+        if self.is_deleted(key)? {
+            return Ok(());
+        }
+        self.report.sessions += 1;
         if checked.id.is_some() {
             self.tell(key, &checked);
         }
@@ -340,6 +344,13 @@ impl<'a> Scanner<'a> {
             tail(handle, core, key, &mut checked, &mut findings)?;
         }
         Ok((checked, findings))
+    }
+
+    /// Whether the session was deleted: as storage, the journal or the open store has it.
+    fn is_deleted(&self, key: StorageKey) -> Result<bool> {
+        let in_journal = self.ground.pending.get(&key).is_some_and(|pending| pending.deleted.is_some());
+        let in_use = self.core().and_then(|core| state(core, key)).is_some_and(|state| state.is_deleted());
+        Ok(in_journal || in_use || self.ground.deleted(key)?.is_some())
     }
 
     fn tell(&mut self, key: StorageKey, checked: &Checked) {
@@ -400,7 +411,7 @@ impl<'a> Scanner<'a> {
 
     /// Whether the open store knows the session from its journal.
     fn is_new(&self, key: StorageKey) -> bool {
-        self.core().is_some_and(|core| core.undrained().iter().any(|state| state.key() == key))
+        self.core().is_some_and(|core| state(core, key).is_some())
     }
 
     /// The records of `sessions`, each from its own side.
@@ -538,6 +549,11 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// The session as an open store has it. Damage is found where it stands, not here.
+fn state(core: &Core, key: StorageKey) -> Option<Arc<SessionState>> {
+    core.catalog.by_key(key, core.storage.as_ref()).ok().flatten()
+}
+
 /// What an open store has of a session that is not in blocks: as readers get it.
 fn tail(
     handle: &Handle,
@@ -546,8 +562,8 @@ fn tail(
     checked: &mut Checked,
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
-    let Some(state) = core.undrained().into_iter().find(|state| state.key() == key) else { return Ok(()) };
-    if state.lock().created.is_none() {
+    let Some(state) = state(core, key) else { return Ok(()) };
+    if state.lock().created.is_none() || state.is_deleted() {
         return Ok(());
     }
     if checked.id.is_none() {
@@ -557,6 +573,9 @@ fn tail(
         checked.head = session.history_hash_at(Seq::new(checked.len)).ok().map(|hash| Hash(*hash.as_bytes()));
     }
     let session = Session::new(handle.clone(), Arc::clone(&state));
+    if session.len() <= checked.len {
+        return Ok(());
+    }
     let mut line = Vec::new();
     for event in session.read_from(Seq::new(checked.len))? {
         match event {

@@ -3,9 +3,9 @@
 use super::finding::{Finding, FindingKind, fault};
 use super::journal::Pending;
 use super::view::View;
-use super::walk::{Buffers, Extent, Walk};
+use super::walk::{Buffers, Extent, Walk, walk};
 use crate::error::{Error, Result};
-use crate::format::{self, Hash, NewHeader, SessionHeader, Summary, WriteNumber};
+use crate::format::{self, Hash, NewHeader, SessionHeader, Summary, Tombstone, WriteNumber};
 use crate::id::StorageKey;
 use crate::storage::Map;
 
@@ -48,6 +48,9 @@ pub(super) fn check(
         (None, Some((_, new))) => (new.clone(), None),
         (None, None) => return Ok(Checked::default()),
     };
+    if let Some(tombstone) = ground.deleted(key)? {
+        return deleted(ground, &new, prefix_hash, tombstone, buffers, tell);
+    }
     let id = new.id.as_str().to_owned();
     let mut tell = |finding: Finding| tell(finding.of(Some(&id), key));
     let from = new.prefix_len();
@@ -105,6 +108,62 @@ pub(super) fn check(
     let len = len.or(summary.map(|summary| summary.len)).unwrap_or(walked.end);
     ended(ground, &new, len, &mut tell)?;
     Ok(Checked { id: Some(new.id.as_str().to_owned()), events: walked.events, len, head: walked.hash_at_end })
+}
+
+/// Checks what a deleted session still lends to its forks.
+fn deleted(
+    ground: View<'_>,
+    new: &NewHeader,
+    prefix_hash: Option<Hash>,
+    tombstone: Tombstone,
+    buffers: &mut Buffers,
+    tell: &mut dyn FnMut(Finding),
+) -> Result<Checked> {
+    let key = new.key;
+    let id = new.id.as_str().to_owned();
+    let mut tell = |finding: Finding| tell(finding.of(Some(&id), key));
+    if tombstone.pending {
+        let finding =
+            Finding::notice(FindingKind::Leftover, "nothing of a deleted session", "a removal that goes on");
+        tell(finding.at(Map::Sessions, &format::tombstone_key(key)));
+    }
+    if tombstone.kept == 0 {
+        return Ok(Checked::default());
+    }
+    let from = new.prefix_len();
+    let Some(summary) = summary(ground, key, &mut tell)? else { return Ok(Checked::default()) };
+    if let Some((parent, prefix_len)) = new.parent {
+        lent(ground, new, parent, prefix_len.min(tombstone.kept), &mut tell)?;
+    }
+    let known = |hash: Hash| Some(hash).filter(|hash| *hash != Hash::UNKNOWN);
+    let hash = if from == 0 { Some(Hash::START) } else { prefix_hash.and_then(known) };
+    let to = summary.len.min(tombstone.kept.max(from));
+    let extent = Extent { key, from, hash, to, part: true, mark: WriteNumber::default() };
+    let walked = walk(ground.storage, extent, buffers, &mut tell);
+    Ok(Checked { events: walked.events, ..Checked::default() })
+}
+
+/// Whether a deleted session's parent still lends what the session's forks need of it.
+fn lent(
+    ground: View<'_>,
+    new: &NewHeader,
+    parent: StorageKey,
+    needed: u64,
+    tell: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let header = format::header_key(new.key);
+    if needed == 0 {
+        return Ok(());
+    }
+    let Some(parent_header) = ground.new_header(parent)? else {
+        let finding = Finding::error(FindingKind::MissingParent, format!("parent {parent}"), "none");
+        tell(finding.at(Map::Sessions, &header).seqs(0..needed));
+        return Ok(());
+    };
+    match ground.len(&parent_header)? {
+        Some(len) if len < needed => too_short(ground, new, parent, (needed, len), tell),
+        _ => Ok(()),
+    }
 }
 
 /// The session's header: `None` where there is none, `Some(None)` where it is broken.
@@ -200,19 +259,7 @@ fn parent(
     }
     let Some(parent_len) = ground.len(&parent_header)? else { return Ok(()) };
     if prefix_len > parent_len {
-        let ended = ground.ended(parent)? == Some(parent_len);
-        let found = if ended {
-            format!("a parent that was ended at {parent_len}")
-        } else {
-            format!("a parent of {parent_len} events")
-        };
-        let expected = format!("a parent of at least {prefix_len} events");
-        let finding = if ended {
-            Finding::notice(FindingKind::PrefixBeyondParent, expected, found)
-        } else {
-            Finding::error(FindingKind::PrefixBeyondParent, expected, found)
-        };
-        tell(finding.at(Map::Sessions, &header).seqs(parent_len..prefix_len));
+        too_short(ground, new, parent, (prefix_len, parent_len), tell)?;
         return Ok(());
     }
     match prefix_hash {
@@ -237,6 +284,31 @@ fn parent(
         }
         None => {}
     }
+    Ok(())
+}
+
+/// A parent that has fewer events than its fork shares. Where a repair has ended it that is known.
+fn too_short(
+    ground: View<'_>,
+    new: &NewHeader,
+    parent: StorageKey,
+    (prefix_len, parent_len): (u64, u64),
+    tell: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let cut = ground.deleted(parent)?.is_some_and(|tombstone| tombstone.kept <= parent_len);
+    let ended = cut || ground.ended(parent)? == Some(parent_len);
+    let found = if ended {
+        format!("a parent that was ended at {parent_len}")
+    } else {
+        format!("a parent of {parent_len} events")
+    };
+    let expected = format!("a parent of at least {prefix_len} events");
+    let finding = if ended {
+        Finding::notice(FindingKind::PrefixBeyondParent, expected, found)
+    } else {
+        Finding::error(FindingKind::PrefixBeyondParent, expected, found)
+    };
+    tell(finding.at(Map::Sessions, &format::header_key(new.key)).seqs(parent_len..prefix_len));
     Ok(())
 }
 

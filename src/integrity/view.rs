@@ -6,8 +6,10 @@ use std::ops::Bound;
 use super::journal::Pending;
 use crate::error::Result;
 use crate::event::write_line;
-use crate::format::{self, Hash, NewHeader, Scratch, Sections, SessionHeader, Summary, WriteNumber};
-use crate::id::StorageKey;
+use crate::format::{
+    self, Hash, NewHeader, Scratch, Sections, SessionHeader, Summary, Tombstone, WriteNumber,
+};
+use crate::id::{SessionId, StorageKey};
 use crate::storage::{Entries, Map, Storage};
 
 /// All entries of a map whose keys begin with `prefix`, behind `after` if that is given.
@@ -59,6 +61,20 @@ impl View<'_> {
     pub(super) fn summary(&self, key: StorageKey) -> Result<Option<Summary>> {
         let value = self.storage.get(Map::Sessions, &format::summary_key(key))?;
         Ok(value.and_then(|value| format::decode_summary(key, &value).ok()))
+    }
+
+    /// How many of a deleted session's first events its forks need; of a session that was not deleted `None`. Where the
+    /// record is broken all of them, for all that is known.
+    pub(super) fn deleted(&self, key: StorageKey) -> Result<Option<Tombstone>> {
+        let value = self.storage.get(Map::Sessions, &format::tombstone_key(key))?;
+        let broken = Tombstone { kept: format::MAX_NUMBER, pending: true };
+        Ok(value.map(|value| format::decode_tombstone(key, &value).unwrap_or(broken)))
+    }
+
+    /// The session that an id leads to.
+    pub(super) fn leads_to(&self, id: &SessionId) -> Result<Option<StorageKey>> {
+        let value = self.storage.get(Map::Sessions, &format::id_key(id))?;
+        Ok(value.and_then(|value| format::decode_id(id, &value).ok()))
     }
 
     /// Where a session was ended.

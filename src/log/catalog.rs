@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::tail::{SessionState, Stored};
-use crate::error::{Error, Place, Result};
-use crate::format;
+use crate::error::{Corruption, Error, Place, Result};
+use crate::format::{self, NewHeader};
 use crate::id::{SessionId, StorageKey};
 use crate::storage::{Map, Storage};
 
@@ -33,12 +33,12 @@ impl Catalog {
         self.lock().by_key.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The session of this id, also one whose creation is not durable yet.
+    /// The session of this id, also one whose creation is not durable yet; none that was deleted.
     pub(crate) fn by_id(&self, id: &SessionId, storage: &dyn Storage) -> Result<Option<Arc<SessionState>>> {
         self.lock().by_id(id, storage)
     }
 
-    /// The session of this key.
+    /// The session of this key, also a deleted one of which something is left.
     pub(crate) fn by_key(&self, key: StorageKey, storage: &dyn Storage) -> Result<Option<Arc<SessionState>>> {
         self.lock().by_key(key, storage)
     }
@@ -50,14 +50,21 @@ impl Used {
         id: &SessionId,
         storage: &dyn Storage,
     ) -> Result<Option<Arc<SessionState>>> {
-        if let Some(state) = self.by_id.get(id).and_then(Weak::upgrade) {
+        if let Some(state) = self.by_id.get(id).and_then(Weak::upgrade).filter(|state| !state.is_deleted()) {
             return Ok(Some(state));
         }
-        let Some(value) = storage.get(Map::Sessions, &format::id_key(id))? else { return Ok(None) };
-        let key = format::decode_id(id, &value).map_err(|e| e.at(Place::new("id record").session(id)))?;
-        match self.by_key(key, storage)? {
-            Some(state) if state.header.id == *id => Ok(Some(state)),
-            _ => Err(missing_header(id)),
+        let mut before = None;
+        loop {
+            let Some(value) = storage.get(Map::Sessions, &format::id_key(id))? else { return Ok(None) };
+            let key = format::decode_id(id, &value).map_err(|e| e.at(Place::new("id record").session(id)))?;
+            match self.by_key(key, storage)? {
+                Some(state) if state.header.id == *id => {
+                    return Ok(Some(state).filter(|state| !state.is_deleted()));
+                }
+                // A removal may have come between: then the record is gone, or is another session's.
+                _ if before.replace(key) != Some(key) => {}
+                _ => return Err(missing("header", id, "the header that the id names")),
+            }
         }
     }
 
@@ -69,20 +76,29 @@ impl Used {
         if let Some(state) = self.by_key.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(state));
         }
-        let Some((header, stored)) = read_session(key, storage)? else { return Ok(None) };
-        let state = SessionState::stored(header, stored);
+        let Some(found) = read_session(key, storage)? else { return Ok(None) };
+        let state = SessionState::stored(found.header, found.stored, found.is_deleted);
         read_end(&state, storage)?;
-        self.add(&state);
+        if found.is_deleted {
+            // Its id may be another session's by now.
+            self.add_key(&state);
+        } else {
+            self.add(&state);
+        }
         Ok(Some(state))
     }
 
     pub(crate) fn add(&mut self, state: &Arc<SessionState>) {
+        self.add_key(state);
+        self.by_id.insert(state.header.id.clone(), Arc::downgrade(state));
+    }
+
+    fn add_key(&mut self, state: &Arc<SessionState>) {
         if self.by_key.len() >= self.sweep_at.max(1_024) {
             self.by_key.retain(|_, state| state.strong_count() > 0);
             self.by_id.retain(|_, state| state.strong_count() > 0);
             self.sweep_at = self.by_key.len() * 2;
         }
-        self.by_id.insert(state.header.id.clone(), Arc::downgrade(state));
         self.by_key.insert(state.key(), Arc::downgrade(state));
     }
 
@@ -105,32 +121,32 @@ pub(crate) fn read_end(state: &SessionState, storage: &dyn Storage) -> Result<()
     Ok(())
 }
 
-/// Reads a session's header and summary.
-pub(crate) fn read_session(
-    key: StorageKey,
-    storage: &dyn Storage,
-) -> Result<Option<(format::NewHeader, Stored)>> {
-    let Some(value) = storage.get(Map::Sessions, &format::header_key(key))? else { return Ok(None) };
-    let header = format::decode_header(key, &value).map_err(|e| e.at(Place::new("header").session(key)))?;
-    let stored = match storage.get(Map::Sessions, &format::summary_key(key))? {
-        Some(value) => {
-            let place = || Place::new("summary").session(&header.id);
-            let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
-            Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) }
-        }
-        None => {
-            return Err(Error::Corrupt {
-                place: Place::new("summary").session(&header.id),
-                corruption: crate::error::Corruption::Missing { what: "the summary" },
-            });
-        }
-    };
-    Ok(Some((header.into_new(), stored)))
+/// A session as storage has it.
+struct Found {
+    header: NewHeader,
+    stored: Stored,
+    is_deleted: bool,
 }
 
-fn missing_header(id: &SessionId) -> Error {
-    Error::Corrupt {
-        place: Place::new("header").session(id),
-        corruption: crate::error::Corruption::Missing { what: "the header that the id names" },
-    }
+/// Reads a session's header and summary, and whether it was deleted.
+fn read_session(key: StorageKey, storage: &dyn Storage) -> Result<Option<Found>> {
+    let header_key = format::header_key(key);
+    let Some(value) = storage.get(Map::Sessions, &header_key)? else { return Ok(None) };
+    let header = format::decode_header(key, &value).map_err(|e| e.at(Place::new("header").session(key)))?;
+    let is_deleted = storage.get(Map::Sessions, &format::tombstone_key(key))?.is_some();
+    let place = || Place::new("summary").session(&header.id);
+    let Some(value) = storage.get(Map::Sessions, &format::summary_key(key))? else {
+        // A removal that is under way takes both at once.
+        return match storage.get(Map::Sessions, &header_key)? {
+            None => Ok(None),
+            Some(_) => Err(missing("summary", &header.id, "the summary")),
+        };
+    };
+    let summary = format::decode_summary(key, &value).map_err(|e| e.at(place()))?;
+    let stored = Stored { len: summary.len, updated: summary.updated, hash: Some(summary.hash) };
+    Ok(Some(Found { header: header.into_new(), stored, is_deleted }))
+}
+
+fn missing(record: &'static str, id: &SessionId, what: &'static str) -> Error {
+    Error::Corrupt { place: Place::new(record).session(id), corruption: Corruption::Missing { what } }
 }

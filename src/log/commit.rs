@@ -25,6 +25,8 @@ pub(crate) enum Work {
     Run { session: Arc<SessionState>, run: Arc<Run> },
     /// Create a session, or a fork.
     Create { session: Arc<SessionState> },
+    /// Delete a session.
+    Delete { session: Arc<SessionState> },
     /// Only carry the durable mark.
     Seal,
 }
@@ -41,6 +43,7 @@ impl Request {
         match &self.work {
             Work::Run { run, .. } => FrameBuilder::run_cost(run),
             Work::Create { session } => FrameBuilder::creation_cost(&session.header),
+            Work::Delete { .. } => FrameBuilder::DELETION_COST,
             Work::Seal => 1,
         }
     }
@@ -95,13 +98,22 @@ impl Committer {
 
     /// Returns when the request of `ticket` is published, leading when nobody else does. Holds no other lock.
     pub(crate) fn wait(&self, ticket: u64, core: &Core) -> Result<()> {
+        match self.reach(ticket, core)?.refused.remove(&ticket) {
+            Some(refusal) => Err(refusal.to_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when another caller's request is published or refused: that one is told which.
+    pub(crate) fn wait_for_other(&self, ticket: u64, core: &Core) -> Result<()> {
+        self.reach(ticket, core).map(drop)
+    }
+
+    fn reach<'a>(&'a self, ticket: u64, core: &Core) -> Result<MutexGuard<'a, State>> {
         let mut state = self.lock();
         loop {
             if state.done >= ticket {
-                return match state.refused.remove(&ticket) {
-                    Some(refusal) => Err(refusal.to_error()),
-                    None => Ok(()),
-                };
+                return Ok(state);
             }
             if core.health.is_failed() {
                 core.health.check()?;
@@ -160,7 +172,9 @@ impl Committer {
                 let mut state = self.lock();
                 state.done += group.len() as u64;
                 state.leading = false;
-                if state.queued > state.done || group.len() > 1 {
+                // Others wait for a deletion, too: see `wait_for_other`.
+                let deletion = |request: &Request| matches!(request.work, Work::Delete { .. });
+                if state.queued > state.done || group.len() > 1 || group.iter().any(deletion) {
                     self.changed.notify_all();
                 }
                 Ok(state)
@@ -181,13 +195,19 @@ impl Committer {
         state.refusing = Some(refusal.clone());
         victims.extend(state.queue.drain(..));
         drop(state);
-        for request in &victims {
+        // The last first: a creation may have taken the id of a deletion before it.
+        for request in victims.iter().rev() {
             match &request.work {
                 Work::Run { session, .. } => {
                     let taken_back: u64 = session.lock().in_flight.drain(..).map(|run| run.cost).sum();
                     core.room.give(taken_back);
                 }
                 Work::Create { session } => core.catalog.lock().remove(session),
+                Work::Delete { session } => {
+                    let mut used = core.catalog.lock();
+                    session.lock().deleting = None;
+                    used.add(session);
+                }
                 Work::Seal => {}
             }
         }

@@ -5,7 +5,8 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Catalog;
@@ -20,7 +21,7 @@ use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
 use crate::options::{DurabilityRule, StoreOptions};
-use crate::storage::Storage;
+use crate::storage::{Reserve, Storage};
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -33,10 +34,12 @@ pub(crate) struct Core {
     pub(crate) drain: Drain,
     pub(crate) keeper: Keeper,
     pub(crate) observers: Observers,
-    /// Held while blocks are copied: whoever removes some takes it for each batch.
+    /// Held while a backup copies blocks: nothing of them is removed meanwhile.
     pub(crate) removals: Mutex<()>,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
     pub(crate) undrained: Mutex<Vec<Arc<SessionState>>>,
+    /// The folder with the reserve, where there is one.
+    pub(crate) reserve: OnceLock<PathBuf>,
     pub(crate) durability: DurabilityRule,
     pub(crate) max_event_bytes: u64,
     pub(crate) watchdog: Duration,
@@ -58,6 +61,7 @@ impl Core {
             observers: Observers::default(),
             removals: Mutex::default(),
             undrained: Mutex::default(),
+            reserve: OnceLock::new(),
             durability: options.durability,
             max_event_bytes: options.max_event_bytes,
             watchdog: options.watchdog,
@@ -101,6 +105,11 @@ impl Core {
         self.drain.watch(self);
     }
 
+    /// Gives the reserve's space to the disk, for a call that makes room. Returns whether there was one.
+    pub(crate) fn release_reserve(&self) -> bool {
+        self.reserve.get().is_some_and(|folder| Reserve::release(folder).unwrap_or(false))
+    }
+
     /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.
     pub(crate) fn commit_group(&self, group: &[Request]) -> Result<(), WriteError> {
         let commit = self.journal.write(group, &self.health)?;
@@ -127,13 +136,18 @@ impl Core {
 
     fn publish(&self, request: &Request, commit: u64) {
         let session = match &request.work {
-            Work::Run { session, .. } | Work::Create { session } => session,
+            Work::Run { session, .. } | Work::Create { session } | Work::Delete { session } => session,
             Work::Seal => return,
         };
         let (list, wake) = {
             let mut tail = session.lock();
             let wake = match &request.work {
                 Work::Run { .. } => tail.publish(commit),
+                Work::Delete { .. } => {
+                    tail.deleting = None;
+                    tail.deleted = Some(commit);
+                    true
+                }
                 _ => {
                     tail.created = Some(commit);
                     false
@@ -173,6 +187,27 @@ impl Core {
             costs.extend(tail.runs.iter().filter(|run| run.commit <= end).map(|run| (run.commit, run.cost)));
         }
         costs
+    }
+
+    /// Whether a deletion waits for a pass.
+    pub(crate) fn has_deletions(&self) -> bool {
+        self.undrained().iter().any(|session| session.is_deleted())
+    }
+
+    /// The room of what a pass through `end` has to move: nothing of a deleted session, unless that has new forks.
+    pub(crate) fn needed_room(&self, end: u64) -> u64 {
+        let sessions = self.drainable(end);
+        let is_new = |session: &&Arc<SessionState>| !session.lock().header_stored;
+        let parent = |session: &Arc<SessionState>| session.header.parent.map(|(parent, _)| parent);
+        let parents: HashSet<_> = sessions.iter().filter(is_new).filter_map(parent).collect();
+        let mut room = 0;
+        for session in sessions {
+            let tail = session.lock();
+            if tail.deleted.is_none_or(|deleted| deleted > end) || parents.contains(&session.key()) {
+                room += tail.runs.iter().filter(|run| run.commit <= end).map(|run| run.cost).sum::<u64>();
+            }
+        }
+        room
     }
 
     /// Lets go of what a pass through `through` has stored. Until then readers and lists find it in the tails.

@@ -14,6 +14,7 @@ use super::core::Core;
 use super::history::check_end;
 use super::journal::Promise;
 use super::pass::{Pass, Writer};
+use super::removal;
 use super::room::Full;
 use super::tail::SessionState;
 use crate::error::{Error, Result};
@@ -70,6 +71,13 @@ impl Drain {
     /// The commit that the engine holds everything up to.
     pub(crate) fn through(&self) -> u64 {
         self.through.load(Ordering::Acquire)
+    }
+
+    /// Called before the thread starts: lets it go on with what was interrupted.
+    pub(crate) fn resume_removals(&self) {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.asked
+            .store(writer.as_ref().is_some_and(|writer| !writer.removals.is_empty()), Ordering::Release);
     }
 
     /// Checks that the engine has not fallen back to an older end of `session`: its later events would be written over.
@@ -140,25 +148,54 @@ impl Drain {
     /// The thread.
     pub(crate) fn run(&self, core: &Core) {
         while let Some(requested) = self.next_pass(core) {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.pass(core, false)))
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.round(core)))
                 .unwrap_or_else(|_| Err(Fault::Error(Error::Storage("a drain panicked".into()))));
             let mut control = self.lock();
             control.running_since = None;
-            control.finished = requested;
             control.full = None;
             match outcome {
-                Ok(()) => {}
+                // Who asked for a pass waits for the end of removals, too.
+                Ok(Removal::GoesOn) => self.asked.store(true, Ordering::Release),
+                Ok(Removal::Done) => control.finished = requested,
+                Ok(Removal::Full(full)) => {
+                    control.finished = requested;
+                    control.full = Some(full);
+                }
                 Err(Fault::Full(full)) => {
+                    control.finished = requested;
                     control.full = Some(full.clone());
                     core.room.refuse_waiting(full);
                 }
                 Err(Fault::Error(error)) => {
+                    control.finished = requested;
                     drop(control);
                     core.fail(error);
                 }
             }
             self.changed.notify_all();
         }
+    }
+
+    /// What the thread does at a time: a pass, and one batch of removals.
+    fn round(&self, core: &Core) -> Result<Removal, Fault> {
+        self.pass(core, false)?;
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = writer.as_mut().filter(|writer| !writer.removals.is_empty()) else {
+            return Ok(Removal::Done);
+        };
+        // A backup that copies blocks lets removals go on when it is done.
+        let Ok(_held) = core.removals.try_lock() else { return Ok(Removal::Done) };
+        let promise = match core.journal.promise(MARGIN_BYTES) {
+            // Removals make room: they may have the reserve.
+            Err(Fault::Full(_)) if core.release_reserve() => core.journal.promise(MARGIN_BYTES),
+            promise => promise,
+        };
+        match promise {
+            Ok(_promise) => removal::step(core, writer)?,
+            Err(Fault::Full(full)) => return Ok(Removal::Full(full)),
+            Err(error) => return Err(error),
+        }
+        Ok(if writer.removals.is_empty() { Removal::Done } else { Removal::GoesOn })
     }
 
     /// Sleeps until a pass is due. `None` at the end.
@@ -213,7 +250,12 @@ impl Drain {
         core.journal.sync(&core.health)?;
         let end = core.journal.drainable();
         while self.through() < end && (all || core.has_undrained()) {
-            let (through, promise) = self.affordable(core, end)?;
+            let (through, promise) = match self.affordable(core, end) {
+                Err(Fault::Full(_)) if core.has_deletions() && core.release_reserve() => {
+                    self.affordable(core, end)?
+                }
+                affordable => affordable?,
+            };
             let sessions = core.drainable(through);
             let mut pass = Pass::new(core, writer, through, &sessions)?;
             pass.blocks()?; // (1)
@@ -234,6 +276,10 @@ impl Drain {
             Err(Fault::Full(full)) => full,
             promise => return promise.map(|promise| (end, promise)),
         };
+        // With all of them, what was deleted need not be moved.
+        if let Ok(promise) = core.journal.promise(needed(core.needed_room(end))) {
+            return Ok((end, promise));
+        }
         let mut costs = core.costs(end);
         costs.sort_unstable();
         let mut moved = 0;
@@ -253,6 +299,15 @@ impl Drain {
         let (through, moved) = through.ok_or(Fault::Full(all))?;
         core.journal.promise(needed(moved)).map(|promise| (through, promise))
     }
+}
+
+/// How far removals are.
+#[derive(Debug)]
+enum Removal {
+    Done,
+    GoesOn,
+    /// There is no room for them now; the passes are done.
+    Full(Full),
 }
 
 /// Why a pass did not happen.

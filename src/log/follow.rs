@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// It takes nothing from appends: a slow one reads later what it missed. It hears events as soon as readers may see
 /// them, so it may hear Buffered ones that a power cut still loses; when the store fails, it ends with
 /// [`Failed`](crate::Error::Failed) behind the last durable one it had not passed. After the store was closed it
-/// ends.
+/// ends. When the session is deleted, it ends with [`SessionNotFound`](crate::Error::SessionNotFound).
 pub struct Follow {
     handle: Handle,
     session: Arc<SessionState>,
@@ -71,6 +71,7 @@ impl Follow {
                 return Ok(Some(event));
             }
             self.events = None;
+            self.session.check_exists()?;
             let visible = core.visible(&self.session);
             if core.health.is_closed() {
                 // What was not heard is an error, not an end.

@@ -119,7 +119,7 @@ pub(crate) fn check_end(storage: &dyn Storage, session: &SessionState, mark: Wri
 }
 
 /// The hash behind the first `at` events, the last of which `owner` holds in its blocks, if any.
-fn stored_hash(storage: &dyn Storage, owner: &SessionState, at: u64) -> Result<Hash> {
+pub(crate) fn stored_hash(storage: &dyn Storage, owner: &SessionState, at: u64) -> Result<Hash> {
     let stored = owner.lock().stored;
     if let Some(hash) = stored.hash.filter(|_| stored.len == at) {
         return Ok(hash);

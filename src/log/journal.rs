@@ -220,6 +220,7 @@ impl Journal {
                     None => Action::Create(session.header.clone()),
                     Some(_) => Action::Fork(session.header.clone()),
                 }),
+                Work::Delete { session } => frame.add(&Action::Delete { key: session.key() }),
                 Work::Seal => frame.add(&Action::Seal),
             }
         }

@@ -6,12 +6,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::core::Core;
 use super::history::{History, last_block};
+use super::kept::Forks;
+use super::removal::Removals;
 use super::tail::{SessionState, Stored, TailRun};
 use crate::error::{Error, Result};
 use crate::event::{Event, write_line};
 use crate::format::{
-    self, Drained, Hash, PackContext, Packer, Scratch, Sections, SessionHeader, Summary, WriteNumber,
-    WriteNumbers,
+    self, Drained, Hash, PackContext, Packer, Scratch, Sections, SessionHeader, Summary, Tombstone,
+    WriteNumber, WriteNumbers,
 };
 use crate::id::StorageKey;
 use crate::storage::{Map, Storage};
@@ -28,20 +30,23 @@ const REMOVED_AT_ONCE: usize = 500;
 /// What the drain keeps from pass to pass.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    context: PackContext,
-    scratch: Scratch,
+    pub(super) context: PackContext,
+    pub(super) scratch: Scratch,
+    /// What is still to be removed.
+    pub(super) removals: Removals,
     line: Vec<u8>,
     events: Vec<Event>,
 }
 
 impl Writer {
-    pub(crate) fn new(open_count: u32) -> Self {
+    pub(crate) fn new(open_count: u32, removals: Removals) -> Self {
         let mut numbers = WriteNumbers::new(open_count);
         // The first one is that of the open count itself.
         numbers.next();
         Self {
             context: PackContext::new(numbers),
             scratch: Scratch::default(),
+            removals,
             line: Vec::new(),
             events: Vec::new(),
         }
@@ -55,6 +60,8 @@ pub(crate) struct Pass<'a> {
     through: u64,
     jobs: Vec<Job<'a>>,
     history: History<'a>,
+    /// What is kept of sessions that were deleted, and leave something.
+    deleted: Vec<(StorageKey, u64)>,
 }
 
 /// What a pass has stored.
@@ -71,6 +78,8 @@ struct Job<'a> {
     before: Stored,
     /// The commit of its creation, when its header is not stored yet.
     created: Option<u64>,
+    /// Of a session that was deleted: how many of its first events living forks need.
+    kept: Option<u64>,
     after: Option<Summary>,
     prefix_hash: Hash,
 }
@@ -86,11 +95,12 @@ impl<'a> Pass<'a> {
         let mut jobs: Vec<_> = sessions.iter().map(|session| Job::new(session, through)).collect();
         // A parent was created before its forks, so its hashes are known when they are wanted.
         jobs.sort_by_key(|job| job.created.unwrap_or(0));
+        let deleted = deleted(core, &mut jobs)?;
         let mut history = History::new(core);
-        for job in jobs.iter().filter(|job| job.created.is_some()) {
+        for job in jobs.iter().filter(|job| job.created.is_some() && !job.leaves_nothing()) {
             history.expect(job.session)?;
         }
-        Ok(Self { core, writer, through, jobs, history })
+        Ok(Self { core, writer, through, jobs, history, deleted })
     }
 
     /// Step 1: blocks and parts, durable when it returns. One thread hashes and packs while this one writes: each has
@@ -126,18 +136,23 @@ impl<'a> Pass<'a> {
 
     fn session(&mut self, job: &mut Job<'_>, writes: &Writes) -> Result<()> {
         let key = job.session.key();
+        if job.leaves_nothing() {
+            return self.remove_leftovers(key, job.before.len, writes);
+        }
         if job.created.is_some() {
             job.prefix_hash = self.history.prefix_hash(job.session)?;
             self.history.note(job.session, job.before.len, job.prefix_hash);
         }
         let mut hash = job.before.hash.unwrap_or(job.prefix_hash);
-        let mut updated = job.before.updated;
-        let mut next = job.before.len;
-        if !job.runs.is_empty() {
-            self.remove_leftovers(key, next, writes)?;
+        let mut after = Summary { len: job.before.len, updated: job.before.updated, hash };
+        let awaited = self.history.awaited(job.session);
+        // Of a deleted session what its forks need goes into blocks; hashes are wanted at their prefixes.
+        let end = job.kept.unwrap_or(u64::MAX);
+        let hashed_end = awaited.last().map_or(end, |last| end.max(*last));
+        if !job.runs.is_empty() && hashed_end > after.len {
+            self.remove_leftovers(key, after.len, writes)?;
             let mut packer = self.packer(job, hash);
-            let awaited = self.history.awaited(job.session);
-            for run in &job.runs {
+            for run in job.runs.iter().take_while(|run| run.run.first_seq < hashed_end) {
                 let view = run.run.view();
                 let mut skip = 0;
                 while skip < view.count {
@@ -145,17 +160,19 @@ impl<'a> Pass<'a> {
                     let Writer { context, line, events, .. } = &mut *self.writer;
                     events.clear();
                     view.decode(skip, take, Sections::All, events).map_err(|error| run_error(job, error))?;
-                    for event in events.iter() {
+                    for event in events.iter().take_while(|event| event.seq.get() < hashed_end) {
                         hash.begin(line);
                         write_line(event.seq, &event.parts(), line);
                         hash = Hash::after(line);
-                        packer.push(&event.parts(), hash, context, &mut |key, value| {
-                            writes.send(Write::Insert(key, value))
-                        })?;
-                        next = event.seq.get() + 1;
-                        updated = event.timestamp;
-                        if awaited.contains(&next) {
-                            self.history.note(job.session, next, hash);
+                        let len = event.seq.get() + 1;
+                        if len <= end {
+                            packer.push(&event.parts(), hash, context, &mut |key, value| {
+                                writes.send(Write::Insert(key, value))
+                            })?;
+                            after = Summary { len, updated: event.timestamp, hash };
+                        }
+                        if awaited.contains(&len) {
+                            self.history.note(job.session, len, hash);
                         }
                     }
                     skip += take;
@@ -164,7 +181,7 @@ impl<'a> Pass<'a> {
             packer
                 .finish(&mut self.writer.context, &mut |key, value| writes.send(Write::Insert(key, value)))?;
         }
-        job.after = Some(Summary { len: next, updated, hash });
+        job.after = Some(after);
         Ok(())
     }
 
@@ -209,44 +226,71 @@ impl<'a> Pass<'a> {
         let mut changes = Vec::new();
         let mut done = Vec::new();
         for job in std::mem::take(&mut self.jobs) {
-            let Some(after) = job.after else { continue };
-            self.job_records(&job, after, &mut changes);
-            done.push((
-                Arc::clone(job.session),
-                Stored { len: after.len, updated: after.updated, hash: Some(after.hash) },
-            ));
+            let stored = match job.after {
+                Some(after) => {
+                    self.job_records(&job, after, &mut changes);
+                    Stored { len: after.len, updated: after.updated, hash: Some(after.hash) }
+                }
+                None => job.before,
+            };
+            done.push((Arc::clone(job.session), stored));
         }
+        let removals = self.tombstones(&mut changes);
+        // Removed first: an id can be another session's by the end of the same pass.
+        changes.sort_by_key(|(_, value)| value.is_some());
         let mark = self.number();
         let drained = format::encode_drained(Drained { through: self.through }, mark);
         changes.push((format::DRAINED_KEY.to_vec(), Some(drained)));
         self.core.storage.apply(Map::Sessions, &changes)?;
         self.core.storage.flush()?;
+        self.writer.removals.add(removals);
         Ok(Done { sessions: done, mark })
     }
 
     fn job_records(&mut self, job: &Job<'_>, after: Summary, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
         let new = &job.session.header;
         let key = new.key;
-        if job.created.is_some() {
+        let is_new = job.created.is_some();
+        if is_new {
             let header = SessionHeader::new(new.clone(), job.prefix_hash);
             changes.push((
                 format::header_key(key).to_vec(),
                 Some(format::encode_header(&header, self.number())),
             ));
-            changes.push((format::id_key(&new.id), Some(format::encode_id(&new.id, key, self.number()))));
             if let Some((parent, prefix_len)) = new.parent {
                 let edge = format::encode_edge(parent, prefix_len, key, self.number());
                 changes.push((format::edge_key(parent, prefix_len, key).to_vec(), Some(edge)));
             }
-        } else if job.before.updated != after.updated {
-            changes.push((format::order_key(job.before.updated, key).to_vec(), None));
-        }
-        if job.created.is_some() || job.before.updated != after.updated {
-            let order = format::encode_order(after.updated, key, self.number());
-            changes.push((format::order_key(after.updated, key).to_vec(), Some(order)));
         }
         let summary = format::encode_summary(key, &after, self.number());
         changes.push((format::summary_key(key).to_vec(), Some(summary)));
+        let is_listed = job.kept.is_none();
+        if is_new && is_listed {
+            changes.push((format::id_key(&new.id), Some(format::encode_id(&new.id, key, self.number()))));
+        } else if !is_new && !is_listed {
+            changes.push((format::id_key(&new.id), None));
+            changes.push((format::labels_key(key).to_vec(), None));
+        }
+        let moved = job.before.updated != after.updated;
+        if !is_new && (moved || !is_listed) {
+            changes.push((format::order_key(job.before.updated, key).to_vec(), None));
+        }
+        if is_listed && (moved || is_new) {
+            let order = format::encode_order(after.updated, key, self.number());
+            changes.push((format::order_key(after.updated, key).to_vec(), Some(order)));
+        }
+    }
+
+    /// The tombstones of sessions that were deleted, and of ancestors that were before and of which less is needed now.
+    /// Returns which sessions they are: with the tombstone durable their removal can begin.
+    fn tombstones(&mut self, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Vec<StorageKey> {
+        let deleted = std::mem::take(&mut self.deleted);
+        for (key, kept) in &deleted {
+            let tombstone = Tombstone { kept: *kept, pending: true };
+            let value = format::encode_tombstone(*key, tombstone, self.number());
+            changes.push((format::tombstone_key(*key).to_vec(), Some(value)));
+        }
+        deleted.into_iter().map(|(key, _)| key).collect()
     }
 
     fn number(&mut self) -> WriteNumber {
@@ -259,15 +303,58 @@ impl<'a> Job<'a> {
         let tail = session.lock();
         let count = tail.runs.partition_point(|run| run.commit <= through);
         let created = tail.created.filter(|_| !tail.header_stored);
+        let deleted = tail.deleted.is_some_and(|deleted| deleted <= through);
         Self {
             session,
             runs: tail.runs.iter().take(count).cloned().collect(),
             before: tail.stored,
             created,
+            kept: deleted.then_some(0),
             after: None,
             prefix_hash: Hash::START,
         }
     }
+
+    fn parent(&self) -> Option<(StorageKey, u64)> {
+        self.session.header.parent
+    }
+
+    /// Whether it came and went since the last pass, and no fork needs anything of it.
+    fn leaves_nothing(&self) -> bool {
+        self.created.is_some() && self.kept == Some(0)
+    }
+}
+
+/// Finds what living forks need of the sessions that a pass deletes. Returns what is kept of these and of ancestors that
+/// were deleted before and keep less now, but for those of which storage knows nothing.
+fn deleted(core: &Core, jobs: &mut [Job<'_>]) -> Result<Vec<(StorageKey, u64)>> {
+    let deleted: Vec<_> = jobs
+        .iter()
+        .filter(|job| job.kept.is_some())
+        .map(|job| (job.session.key(), job.parent().map(|(parent, _)| parent)))
+        .collect();
+    if deleted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut forks = Forks::new(core.storage.as_ref());
+    for job in jobs.iter().filter(|job| job.created.is_some()) {
+        if let Some((parent, prefix_len)) = job.parent() {
+            forks.add(parent, prefix_len, job.session.key());
+        }
+    }
+    forks.delete(&deleted, |key| {
+        let session = core.catalog.by_key(key, core.storage.as_ref())?;
+        Ok(session.and_then(|session| session.header.parent).map(|(parent, _)| parent))
+    })?;
+    let mut kept = forks.into_deleted();
+    for job in jobs.iter_mut().filter(|job| job.kept.is_some()) {
+        let key = job.session.key();
+        job.kept = Some(kept.get(&key).copied().unwrap_or(0));
+        if job.leaves_nothing() {
+            kept.remove(&key);
+        }
+    }
+    Ok(kept.into_iter().collect())
 }
 
 /// A change of the map of blocks.

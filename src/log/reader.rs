@@ -24,7 +24,8 @@ const DECODED_AHEAD: u64 = 1_024;
 /// Events of a session, read as they are asked for.
 ///
 /// The range is fixed when it is made: what is appended meanwhile is not seen. The first error is the last item;
-/// nothing is skipped. It keeps the store open.
+/// nothing is skipped; when the session is deleted meanwhile that is [`Error::SessionNotFound`]. It keeps the store
+/// open.
 ///
 /// # Cost
 /// A seek, then a share of one block for each event. Memory: the events of one block.
@@ -66,7 +67,9 @@ impl Events {
         reverse: bool,
     ) -> Result<Self> {
         let core = Arc::clone(handle.core());
-        let mut segments = VecDeque::from(core.segments(&session, &range)?);
+        session.check_exists()?;
+        let segments = core.segments(&session, &range).map_err(|error| or_deleted(&session, error))?;
+        let mut segments = VecDeque::from(segments);
         if reverse {
             segments.make_contiguous().reverse();
         }
@@ -130,7 +133,16 @@ impl Events {
     }
 
     /// Decodes the next events. Returns whether there are more.
+    ///
+    /// What a deletion takes away under the reader's eyes is no damage.
     fn refill(&mut self) -> Result<bool> {
+        if !self.rest.is_empty() {
+            self.session.check_exists()?;
+        }
+        self.decode_next().map_err(|error| or_deleted(&self.session, error))
+    }
+
+    fn decode_next(&mut self) -> Result<bool> {
         while !self.rest.is_empty() {
             let wanted = if self.reverse { self.rest.end - 1 } else { self.rest.start };
             let Some(segment) = self.segments.front() else {
@@ -337,6 +349,11 @@ impl Iterator for Events {
 }
 
 impl std::iter::FusedIterator for Events {}
+
+/// What a reader of `session` is told: that it was deleted, if it was.
+fn or_deleted(session: &SessionState, error: Error) -> Error {
+    if session.is_deleted() { session.not_found() } else { error }
+}
 
 enum Large {
     Format(format::FormatError),

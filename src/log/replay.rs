@@ -12,6 +12,7 @@ use super::core::Core;
 use super::drain::Fault;
 use super::journal::{Journal, SEGMENT, UNFINISHED, is_segment_size};
 use super::pass::Writer;
+use super::removal::Removals;
 use super::room::RUN_OVERHEAD;
 use super::tail::{SessionState, TailRun};
 use crate::error::{Corruption, Error, Place, Result};
@@ -88,7 +89,8 @@ pub(crate) fn open(
         found.highest_name + 1,
     );
     let core = Core::new(options, storage, journal);
-    core.drain.prepare(drained, mark, Writer::new(open_count));
+    let removals = Removals::found(core.storage.as_ref())?;
+    core.drain.prepare(drained, mark, Writer::new(open_count, removals));
     for (commit, frame) in frames.valid.range(drained + 1..end) {
         report.replayed_commits += 1;
         for action in frame.actions() {
@@ -103,6 +105,7 @@ pub(crate) fn open(
         Fault::Error(error) => error,
     })?;
     core.journal.recycle(core.drain.through())?;
+    core.drain.resume_removals();
     Ok((core, report))
 }
 
@@ -311,6 +314,7 @@ fn apply(core: &Core, commit: u64, action: Action<'_>) -> Result<u64> {
     match action {
         Action::Create(header) | Action::Fork(header) => create(core, commit, header).map(|()| 0),
         Action::Run { key, run } => append(core, commit, key, &run),
+        Action::Delete { key } => delete(core, commit, key).map(|()| 0),
         Action::Seal => Ok(0),
     }
 }
@@ -327,7 +331,8 @@ fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
         let corrupt = |corruption| {
             Err(Error::Corrupt { place: frame_place(commit).session(&state.header.id), corruption })
         };
-        let Some(parent) = used.by_key(key, core.storage.as_ref())? else {
+        let parent = used.by_key(key, core.storage.as_ref())?.filter(|parent| !parent.is_deleted());
+        let Some(parent) = parent else {
             return corrupt(Corruption::MissingParent { parent: key.to_string() });
         };
         let parent_len = parent.lock().next();
@@ -347,9 +352,28 @@ fn create(core: &Core, commit: u64, header: NewHeader) -> Result<()> {
     Ok(())
 }
 
+fn delete(core: &Core, commit: u64, key: StorageKey) -> Result<()> {
+    let state = core.catalog.by_key(key, core.storage.as_ref())?;
+    let Some(state) = state.filter(|state| !state.is_deleted()) else {
+        return Err(Error::Corrupt {
+            place: frame_place(commit).session(key),
+            corruption: Corruption::Missing { what: "the session that the frame deletes" },
+        });
+    };
+    let mut tail = state.lock();
+    tail.deleted = Some(commit);
+    let list = tail.list();
+    drop(tail);
+    if list {
+        core.add_undrained(state);
+    }
+    Ok(())
+}
+
 fn append(core: &Core, commit: u64, key: StorageKey, run: &RunView<'_>) -> Result<u64> {
     let place = || frame_place(commit).session(key).seqs(run.first_seq..run.first_seq + u64::from(run.count));
-    let Some(state) = core.catalog.by_key(key, core.storage.as_ref())? else {
+    let state = core.catalog.by_key(key, core.storage.as_ref())?;
+    let Some(state) = state.filter(|state| !state.is_deleted()) else {
         return Err(Error::Corrupt {
             place: place(),
             corruption: Corruption::Missing { what: "the session that the frame appends to" },

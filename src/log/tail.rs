@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::error::{Corruption, Error, Place};
+use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, Hash, NewHeader, Run};
 use crate::id::{StorageKey, Timestamp};
 
@@ -28,6 +28,10 @@ pub(crate) struct SessionState {
 pub(crate) struct Tail {
     /// The commit that created it, when the frame is published; 0 for one that was read from storage.
     pub(crate) created: Option<u64>,
+    /// The ticket of its deletion, while that is in the commit queue. Nothing of the session is queued behind it.
+    pub(crate) deleting: Option<u64>,
+    /// The commit that deleted it, when the frame is published; 0 for one that storage says is deleted.
+    pub(crate) deleted: Option<u64>,
     /// Whether its header is in storage.
     pub(crate) header_stored: bool,
     /// What blocks hold.
@@ -70,22 +74,24 @@ impl SessionState {
         let len = header.prefix_len();
         let hash = header.parent.is_none().then_some(Hash::START);
         let stored = Stored { len, updated: header.created, hash };
-        Self::with(header, stored, None, false)
+        Self::with(header, stored, None, None)
     }
 
-    /// A session that storage knows.
-    pub(crate) fn stored(header: NewHeader, stored: Stored) -> Arc<Self> {
-        Self::with(header, stored, Some(0), true)
+    /// A session that storage knows; deleted, when something of it is still there for its forks.
+    pub(crate) fn stored(header: NewHeader, stored: Stored, is_deleted: bool) -> Arc<Self> {
+        Self::with(header, stored, Some(0), is_deleted.then_some(0))
     }
 
-    fn with(header: NewHeader, stored: Stored, created: Option<u64>, header_stored: bool) -> Arc<Self> {
+    fn with(header: NewHeader, stored: Stored, created: Option<u64>, deleted: Option<u64>) -> Arc<Self> {
         Arc::new(Self {
             header,
             ended: OnceLock::new(),
             parent: OnceLock::new(),
             tail: Mutex::new(Tail {
                 created,
-                header_stored,
+                deleting: None,
+                deleted,
+                header_stored: created.is_some(),
                 stored,
                 runs: VecDeque::new(),
                 in_flight: VecDeque::new(),
@@ -98,6 +104,21 @@ impl SessionState {
 
     pub(crate) fn key(&self) -> StorageKey {
         self.header.key
+    }
+
+    /// Whether it was deleted, and what is left of it is there for its forks only.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.lock().deleted.is_some()
+    }
+
+    /// The error of those who use it all the same.
+    pub(crate) fn not_found(&self) -> Error {
+        Error::SessionNotFound { session: self.header.id.clone() }
+    }
+
+    /// Checks that it was not deleted.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        if self.is_deleted() { Err(self.not_found()) } else { Ok(()) }
     }
 
     /// Where a block of it stands.
@@ -122,7 +143,7 @@ impl SessionState {
     /// Waits until something may have changed for one who has seen everything before `seen`.
     pub(crate) fn wait_beyond(&self, seen: u64, up_to: UpTo, limit: Duration, still: impl Fn() -> bool) {
         let mut tail = self.lock();
-        if tail.visible(up_to) > seen || !still() {
+        if tail.visible(up_to) > seen || tail.deleted.is_some() || !still() {
             return;
         }
         tail.followers += 1;
@@ -198,7 +219,7 @@ impl Tail {
         }
         self.stored = stored;
         self.header_stored = true;
-        self.listed = !self.runs.is_empty();
+        self.listed = !self.runs.is_empty() || self.deleted.is_some_and(|deleted| deleted > through);
         freed
     }
 

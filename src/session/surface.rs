@@ -146,6 +146,7 @@ impl Session {
 
     /// Returns the present end, which must not lie before `at`.
     fn up_to(&self, at: u64) -> Result<u64> {
+        self.state.check_exists()?;
         let len = self.len();
         if at > len {
             return Err(Error::SeqBeyondEnd { session: self.id().clone(), from: Seq::new(at), len });
@@ -181,6 +182,7 @@ impl Session {
             match self.queue(how, batch, claimed, surface) {
                 Ok(Queued::At(ticket, seqs)) => return Ok(Some((ticket, seqs))),
                 Ok(Queued::Nothing) => return Ok(None),
+                Ok(Queued::Deleting(ticket)) => self.core().committer.wait_for_other(ticket, self.core())?,
                 // A drain has moved events into blocks that this has not read yet. Drains are rare.
                 Ok(Queued::Behind) => {}
                 Err(error) => {

@@ -20,7 +20,7 @@ fn small_tail() -> StoreOptions {
 }
 
 /// Plays `script` with `fault` at every operation, then every sort of crash.
-fn at_every_operation(options: fn() -> StoreOptions, faults: &[Fault], script: impl Fn(&mut Run)) {
+pub(crate) fn at_every_operation(options: fn() -> StoreOptions, faults: &[Fault], script: impl Fn(&mut Run)) {
     for &fault in faults {
         for crash in [Crash::Kill, Crash::Power] {
             let mut operation = 0;
@@ -35,13 +35,14 @@ fn at_every_operation(options: fn() -> StoreOptions, faults: &[Fault], script: i
                 }
                 run.recover(crash);
                 run.check_goes_on();
+                run.check_leaves_nothing();
             }
             assert!(operation > 10, "the script did {operation} operations");
         }
     }
 }
 
-const ALL: &[Fault] = &[Fault::Fail, Fault::StayFailing, Fault::Tear, Fault::Stop];
+pub(crate) const ALL: &[Fault] = &[Fault::Fail, Fault::StayFailing, Fault::Tear, Fault::Stop];
 
 #[test]
 fn appends() {
@@ -177,6 +178,23 @@ fn crashed_stores() -> Vec<Run> {
             run.drain();
             run.append("a", &[noise(1, 20_000), user("x")], None);
             run.append("b", &users(3), None);
+            run.plan(operation, Fault::Stop);
+            run.drain();
+        });
+    }
+    // Deleted, not drained; stopped in the pass and in the removal behind it.
+    let deleted = |run: &mut Run| {
+        undrained(run);
+        run.drain();
+        run.append("a", &[noise(1, 20_000), user("x")], None);
+        run.delete("a");
+        run.create("a");
+        run.append("a", &users(2), None);
+    };
+    leave(Crash::Power, &deleted);
+    for operation in 4..=9 {
+        leave(Crash::Kill, &|run| {
+            deleted(run);
             run.plan(operation, Fault::Stop);
             run.drain();
         });

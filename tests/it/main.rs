@@ -11,6 +11,7 @@ mod append;
 mod backup;
 mod cli;
 mod damage;
+mod delete;
 mod engine;
 mod fault;
 mod flips;

@@ -16,19 +16,47 @@ use crate::support::run::{Run, quiet};
 #[derive(Clone, Debug)]
 enum Op {
     Create,
-    Append { session: u8, seeds: Vec<u32>, how: Option<Durability> },
-    WrongSeq { session: u8, expected: u8 },
-    BadBatch { session: u8 },
-    Fork { session: u8, at: u16 },
+    Append {
+        session: u8,
+        seeds: Vec<u32>,
+        how: Option<Durability>,
+    },
+    WrongSeq {
+        session: u8,
+        expected: u8,
+    },
+    BadBatch {
+        session: u8,
+    },
+    Fork {
+        session: u8,
+        at: u16,
+    },
+    /// And, perhaps, makes another session of that id.
+    Delete {
+        session: u8,
+        again: bool,
+    },
     Drain,
     Flush,
-    Read { session: u8, from: u16, to: u16 },
+    Read {
+        session: u8,
+        from: u16,
+        to: u16,
+    },
     Close,
     Drop,
     Kill,
     CutPower,
-    FaultAhead { operations: u8, fault: Fault },
-    FaultInOpen { operations: u8, fault: Fault, crash: Crash },
+    FaultAhead {
+        operations: u8,
+        fault: Fault,
+    },
+    FaultInOpen {
+        operations: u8,
+        fault: Fault,
+        crash: Crash,
+    },
 }
 
 fn crash() -> impl Strategy<Value = Crash> {
@@ -65,6 +93,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (any::<u8>(), any::<u8>()).prop_map(|(session, expected)| Op::WrongSeq { session, expected }),
         1 => any::<u8>().prop_map(|session| Op::BadBatch { session }),
         5 => (any::<u8>(), any::<u16>()).prop_map(|(session, at)| Op::Fork { session, at }),
+        4 => (any::<u8>(), any::<bool>()).prop_map(|(session, again)| Op::Delete { session, again }),
         6 => Just(Op::Drain),
         2 => Just(Op::Flush),
         8 => (any::<u8>(), any::<u16>(), any::<u16>())
@@ -143,6 +172,14 @@ impl Play {
                     let name = self.new_name();
                     let at = usize::from(*at) % (self.run.model.len(&parent) + 1);
                     self.run.fork(&parent, at, &name);
+                }
+            }
+            Op::Delete { session, again } => {
+                if let Some(name) = self.name(*session) {
+                    self.run.delete(&name);
+                    if *again && !self.run.model.seen().contains_key(&name) {
+                        self.run.create(&name);
+                    }
                 }
             }
             Op::Drain => self.run.drain(),
@@ -232,6 +269,7 @@ fn play(seed: u64, options: fn() -> StoreOptions, ops: &[Op]) {
     }
     play.run.check();
     play.run.check_goes_on();
+    play.run.check_leaves_nothing();
 }
 
 fn config(cases: u32) -> ProptestConfig {

@@ -7,7 +7,7 @@ use sessionlog::{
 };
 
 use crate::scan::{block, key, record, reseal_frame, sample};
-use crate::support::bytes::{Bytes, forged, frames, kinds, noise};
+use crate::support::bytes::{Bytes, forged, frames, kinds, newest_frame, noise};
 use crate::support::dice::Dice;
 use crate::support::medium::{Crash, Fault, Medium};
 
@@ -373,15 +373,13 @@ fn what_an_unfinished_drain_has_stored_fills_a_damaged_frame() {
     for (key, value) in bytes.all(Map::Events) {
         killed.put(Map::Events, &key, &value);
     }
-    let (name, mut file) = segment(&killed);
-    let places = frames(&file);
-    let damaged = places[places.len() - 2].clone();
-    file[damaged.end - 1] ^= 1;
+    let (name, frame) = newest_frame(&killed, 1);
+    let mut file = killed.file(&name);
+    file[frame.end - 1] ^= 1;
     killed.write_file(&name, &file);
-    if killed.open().is_err() {
-        let done = mend(&killed);
-        assert!(did(&done, RemedyKind::Ended).is_empty(), "{done:#?}");
-    }
+    assert!(killed.copy().open().is_err());
+    let done = mend(&killed);
+    assert!(did(&done, RemedyKind::Ended).is_empty(), "{done:#?}");
     assert_eq!(all_reads(&killed), all_reads(&bytes.copy()));
 }
 
@@ -530,10 +528,10 @@ fn ruined() -> Bytes {
     killed.put(Map::Sessions, &at, &value);
     let header = record(&killed, b'h', "c").0;
     killed.remove(Map::Sessions, &header);
-    let (name, mut file) = segment(&killed);
-    let places = frames(&file);
-    let first = places.len() - 8;
-    file[places[first + 1].end - 1] ^= 1;
+    // An append to `b`, with six commits behind it.
+    let (name, frame) = newest_frame(&killed, 6);
+    let mut file = killed.file(&name);
+    file[frame.end - 1] ^= 1;
     killed.write_file(&name, &file);
     killed
 }
@@ -580,4 +578,50 @@ fn a_repair_interrupted_anywhere_comes_to_the_same_end() {
             assert_eq!(reads_of(&medium), truth, "{fault:?} at {operation}, {crash:?}");
         }
     }
+}
+
+/// A deleted session lends its forks less where a block is broken, and they say so there; a broken record of the
+/// deletion is made anew; a deletion in a damaged journal is kept.
+#[test]
+fn deleted_sessions_are_mended_for_their_forks() {
+    let bytes = sample();
+    let broken = block(&bytes, "a", 1);
+    let tombstone = [&b"t"[..], &key(&bytes, "a")].concat();
+    let store = bytes.open().unwrap();
+    store.delete(&id("a")).unwrap();
+    let (in_journal, truth) = (bytes.copy(), all_reads(&bytes.copy()));
+    store.drain().unwrap();
+    store.close().unwrap();
+    for damage in 0..2 {
+        let bytes = bytes.copy();
+        if damage == 0 {
+            bytes.remove(Map::Events, &broken.0);
+        } else {
+            bytes.put(Map::Sessions, &tombstone, b"nothing");
+        }
+        mend(&bytes);
+        let reads = all_reads(&bytes);
+        assert_eq!(reads.len(), 2);
+        assert_eq!(reads[0].1, truth[0].1[..if damage == 0 { 1 } else { 5 }]);
+        assert_eq!(reads[0].2.is_some(), damage == 0);
+        assert!(bytes.scan().is_clean());
+    }
+
+    let store = in_journal.open().unwrap();
+    say(&store.session(&id("b")).unwrap(), 1);
+    store.create(NewSession::with_id(id("a"))).map(|again| say(&again, 1)).unwrap();
+    say(&store.session(&id("c")).unwrap(), 1);
+    say(&store.session(&id("c")).unwrap(), 1);
+    let killed = in_journal.copy();
+    let truth = all_reads(&killed.copy());
+    // The next to last: an append to `c`.
+    let (name, frame) = newest_frame(&killed, 1);
+    let mut file = killed.file(&name);
+    file[frame.end - 1] ^= 1;
+    killed.write_file(&name, &file);
+    assert!(killed.copy().open().is_err());
+    mend(&killed);
+    let reads = all_reads(&killed);
+    assert_eq!(reads[..2], truth[..2], "`a` is the second of that name");
+    assert_eq!(reads[2].1, truth[2].1[..4]);
 }

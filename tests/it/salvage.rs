@@ -474,3 +474,62 @@ fn nothing_comes_of_nothing() {
     let error = on(&[("db", value)]).unwrap_err();
     assert!(matches!(error, Error::UnsupportedFormat { found: 9, known: 1, .. }), "{error:?}");
 }
+
+/// A deleted session stays deleted, however much of it is left in the engine's file, and with what its forks need of it;
+/// asked for, it comes back under another name.
+#[test]
+fn deleted_sessions_come_back_on_request_only() {
+    let folder = folder();
+    let old = folder.path().join("old");
+    let (store, mut truth) = build(&old, 10, 1_000);
+    // One with a fork (session-009), one without, and one whose id is given again.
+    for name in ["session-004", "session-002", "session-006"] {
+        store.delete(&name.parse().unwrap()).unwrap();
+    }
+    let again = store.create(NewSession::with_id("session-006".parse().unwrap())).unwrap();
+    let deleted: Truth = ["session-004", "session-002", "session-006"]
+        .into_iter()
+        .map(|name| (format!("recovered {name}"), truth.remove(name).unwrap()))
+        .collect();
+    truth.insert("session-006".into(), Vec::new());
+    say(&again, &mut truth, 5, 99);
+    store.close().unwrap();
+    drop((store, again));
+    for engine_opens in [true, false] {
+        if !engine_opens {
+            refuse_engine(&old);
+        }
+        let new = folder.path().join(format!("new-{engine_opens}"));
+        let report = salvage(&old, &new);
+        assert_eq!(report.engine == EngineOutcome::Whole, engine_opens, "{:?}", report.engine);
+        let lengths = read_new(&new, &truth_with(&truth, &deleted), &BTreeMap::new());
+        for (id, lines) in &truth {
+            assert_eq!(lengths.get(id), Some(&(lines.len() as u64)), "{id}, engine opens: {engine_opens}");
+        }
+        // The engine knows what was deleted; of raw files alone only what a tombstone or an id is left of.
+        if engine_opens {
+            assert_eq!(lengths.len(), truth.len(), "{lengths:?}");
+            assert!(report.deleted >= 2, "{report:?}");
+        } else {
+            assert!(!lengths.contains_key("recovered session-006"), "{lengths:?}");
+        }
+        let new = folder.path().join(format!("deleted-{engine_opens}"));
+        let report = Salvage::new().deleted(true).folder(&old, &new).unwrap();
+        let recovered: Vec<_> = report.sessions.iter().filter(|session| session.recovered).collect();
+        assert!(
+            !recovered.is_empty() && recovered.iter().all(|session| session.id.starts_with("recovered "))
+        );
+        let lengths = read_new(&new, &truth_with(&truth, &deleted), &BTreeMap::new());
+        assert!(truth.iter().all(|(id, lines)| lengths[id] == lines.len() as u64));
+    }
+}
+
+/// With the deleted ones, under the names that they come back with, or had.
+fn truth_with(truth: &Truth, deleted: &Truth) -> Truth {
+    let mut all = truth.clone();
+    for (name, lines) in deleted {
+        all.insert(name.clone(), lines.clone());
+        all.entry(name.trim_start_matches("recovered ").to_owned()).or_insert_with(|| lines.clone());
+    }
+    all
+}

@@ -606,3 +606,33 @@ fn a_folder_that_is_no_store_is_left_alone() {
     assert!(matches!(newer, Err(Error::UnsupportedFormat { found: 9, .. })), "{newer:?}");
     assert!(std::fs::read(path.join("engine-1/db")).unwrap() == engine);
 }
+
+/// Of a deleted session only what its forks share counts: damage there is found, and what is still to be removed is a
+/// notice.
+#[test]
+fn what_a_deleted_session_lends_is_checked() {
+    let bytes = sample();
+    let store = bytes.open().unwrap();
+    let broken = block(&bytes, "a", 1);
+    let beyond = block(&bytes, "a", 2);
+    let tombstone = [&b"t"[..], &key(&bytes, "a")].concat();
+    store.delete(&id("a")).unwrap();
+    let report = bytes.copy().scan();
+    assert!(report.is_clean(), "only in the journal: {report:#?}");
+    assert_eq!(store.scan().unwrap().findings, []);
+    store.close().unwrap();
+    let report = bytes.scan();
+    assert!(report.is_clean(), "{report:#?}");
+    assert_eq!((report.sessions, report.heads.len()), (2, 2));
+    bytes.open().unwrap().drain().unwrap();
+    let report = bytes.scan();
+    assert_eq!((report.findings.len(), report.sessions), (0, 2), "{report:#?}");
+    assert!(bytes.storage.get(Map::Events, &beyond.0).unwrap().is_none(), "what nobody shares is gone");
+
+    let damaged = bytes.copy();
+    flip(&damaged, Map::Events, broken, 100);
+    assert_eq!(kinds(&damaged.scan()), [FindingKind::Checksum]);
+    let value = bytes.storage.get(Map::Sessions, &tombstone).unwrap().unwrap();
+    flip(&bytes, Map::Sessions, (tombstone, value), 52);
+    assert_eq!(kinds(&bytes.scan()), [FindingKind::Tombstone]);
+}

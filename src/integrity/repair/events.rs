@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::Mending;
 use crate::error::{Corruption, Error, Place, Result};
-use crate::format::{self, Hash, NewHeader, SessionHeader, Summary};
+use crate::format::{self, Hash, NewHeader, SessionHeader, Summary, Tombstone};
 use crate::id::StorageKey;
 use crate::integrity::finding::{Finding, FindingKind};
 use crate::integrity::view::View;
@@ -52,6 +52,9 @@ impl Mending<'_> {
             (None, false) => Some(from),
             _ => None,
         };
+        if let Some(tombstone) = self.view().deleted(key)? {
+            return self.lent(&header, summary, tombstone);
+        }
         let (header, mut looked) = self.look(header, is_stored, counted)?;
         for _ in 0..ROUNDS {
             if looked.walked.stray.is_empty() {
@@ -157,7 +160,11 @@ impl Mending<'_> {
     }
 
     fn walk(&mut self, key: StorageKey, from: u64, hash: Option<Hash>, to: Option<u64>) -> Result<Looked> {
-        let extent = Extent { key, from, hash, to: to.unwrap_or(u64::MAX), part: false, mark: self.mark };
+        self.walk_over(Extent { key, from, hash, to: to.unwrap_or(u64::MAX), part: false, mark: self.mark })
+    }
+
+    fn walk_over(&mut self, extent: Extent) -> Result<Looked> {
+        let key = extent.key;
         let mut findings = Vec::new();
         let mut newer = None;
         let mut engine = None;
@@ -178,6 +185,44 @@ impl Mending<'_> {
             return Err(Error::Corrupt { place: place(&finding), corruption });
         }
         Ok(Looked { walked, findings })
+    }
+
+    /// Mends what a deleted session lends to its forks: where a value of that cannot be read it lends less.
+    fn lent(&mut self, header: &SessionHeader, summary: Option<Summary>, tombstone: Tombstone) -> Result<()> {
+        let key = header.key;
+        let from = header.parent.map_or(0, |(_, prefix_len)| prefix_len);
+        if tombstone.kept == 0 {
+            return Ok(());
+        }
+        let known = |hash: Hash| Some(hash).filter(|hash| *hash != Hash::UNKNOWN);
+        let hash = if from == 0 { Some(Hash::START) } else { known(header.prefix_hash) };
+        let end = tombstone.kept.max(from);
+        let to = summary.map_or(end, |summary| summary.len.min(end));
+        let extent = Extent { key, from, hash, to, part: true, mark: self.mark };
+        let looked = self.walk_over(extent)?;
+        let sound = looked.walked.sound;
+        if sound.len >= to && summary.is_some() && looked.walked.stray.is_empty() {
+            return Ok(());
+        }
+        let stray = looked.walked.stray.clone();
+        let keys = self.keys_from(key, sound.len)?;
+        let why = format!("events of a deleted session that its forks share are missing at {}", sound.len);
+        let id = header.id.to_string();
+        if sound.len < to {
+            self.work.cut = true;
+            self.work.say(RemedyKind::Ended, Some(&id), Some(sound.len..to), why.clone());
+        }
+        self.work.move_blocks(key, keys.into_iter().chain(stray), &why)?;
+        let updated = summary.map_or(header.created, |summary| summary.updated);
+        let summary = Summary { len: sound.len, updated, hash: sound.hash.unwrap_or(Hash::UNKNOWN) };
+        let kept = Tombstone { kept: sound.len.min(tombstone.kept), pending: false };
+        let (one, other) = (self.work.number(), self.work.number());
+        let changes = [
+            (format::summary_key(key).to_vec(), Some(format::encode_summary(key, &summary, one))),
+            (format::tombstone_key(key).to_vec(), Some(format::encode_tombstone(key, kept, other))),
+        ];
+        self.work.say(RemedyKind::Rebuilt, Some(&id), None, "what is left of a deleted session");
+        self.work.change(Map::Sessions, &changes)
     }
 
     /// Which values go out of the way: stray ones, and where blocks overlap the older ones.

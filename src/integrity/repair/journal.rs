@@ -3,7 +3,7 @@
 //! The new segment gets numbers above all that were seen and is put into place whole. Until the drained mark is moved
 //! it changes nothing: a repair that is begun again finds the same events in it a second time, and steps over them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Mending;
 use crate::error::{Error, Result};
@@ -26,17 +26,19 @@ enum Kept<'a> {
     Create(NewHeader),
     Run(StorageKey, Run),
     Whole(StorageKey, RunView<'a>),
+    Delete(StorageKey),
 }
 
 /// Where sessions are while frames are put onto them.
 struct Ends {
     next: HashMap<StorageKey, u64>,
     created: HashMap<StorageKey, NewHeader>,
+    deleted: HashSet<StorageKey>,
 }
 
 impl Mending<'_> {
     pub(super) fn journal(&mut self) -> Result<()> {
-        let mut ends = Ends { next: HashMap::new(), created: HashMap::new() };
+        let mut ends = Ends { next: HashMap::new(), created: HashMap::new(), deleted: HashSet::new() };
         let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
         let mut changed = self.frames.damaged || !self.marked || self.bytes.cut_short().next().is_some();
         let frames: Vec<_> = self.frames.counting().collect();
@@ -85,6 +87,14 @@ impl Mending<'_> {
                             }
                         }
                     }
+                    Action::Delete { key } => {
+                        let there = self.next(key, &mut ends)?.is_some() || self.view().ended(key)?.is_some();
+                        if there && ends.deleted.insert(key) {
+                            actions.push(Kept::Delete(key));
+                        } else {
+                            changed = true;
+                        }
+                    }
                     Action::Seal => {}
                 }
             }
@@ -104,8 +114,11 @@ impl Mending<'_> {
         let storage = self.work.storage;
         let known = storage.get(Map::Sessions, &format::header_key(new.key))?.is_some()
             || ends.created.contains_key(&new.key)
-            || storage.get(Map::Sessions, &format::id_key(&new.id))?.is_some()
-            || ends.created.values().any(|created| created.id == new.id);
+            || self.view().leads_to(&new.id)?.is_some_and(|key| !ends.deleted.contains(&key))
+            || ends
+                .created
+                .values()
+                .any(|created| created.id == new.id && !ends.deleted.contains(&created.key));
         if known {
             return Ok(false);
         }
@@ -117,6 +130,9 @@ impl Mending<'_> {
     /// The next seq of a session; `None` for one that is not there or was ended.
     fn next(&self, key: StorageKey, ends: &mut Ends) -> Result<Option<u64>> {
         if self.view().ended(key)?.is_some_and(|at| ends.next.get(&key).is_none_or(|next| *next >= at)) {
+            return Ok(None);
+        }
+        if ends.deleted.contains(&key) || self.view().deleted(key)?.is_some() {
             return Ok(None);
         }
         if let Some(next) = ends.next.get(&key) {
@@ -227,6 +243,7 @@ impl Mending<'_> {
                 match action {
                     Kept::Create(new) if new.parent.is_none() => builder.add(&Action::Create(new.clone())),
                     Kept::Create(new) => builder.add(&Action::Fork(new.clone())),
+                    Kept::Delete(key) => builder.add(&Action::Delete { key: *key }),
                     Kept::Run(key, run) => builder.add_run(*key, run),
                     Kept::Whole(key, run) => builder.add(&Action::Run { key: *key, run: *run }),
                 }

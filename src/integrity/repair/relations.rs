@@ -4,10 +4,11 @@ use std::ops::Bound;
 
 use super::Mending;
 use crate::error::{Place, Result};
-use crate::format::{self, Hash, SessionHeader};
+use crate::format::{self, FormatError, Hash, SessionHeader, Tombstone};
 use crate::id::StorageKey;
 use crate::integrity::finding::FindingKind;
 use crate::integrity::records;
+use crate::integrity::view::entries;
 use crate::integrity::work::RemedyKind;
 use crate::storage::Map;
 
@@ -15,6 +16,9 @@ impl Mending<'_> {
     /// Mends how a session is found, and what it is to its parent.
     pub(super) fn relations(&mut self, key: StorageKey) -> Result<()> {
         let Some(mut header) = self.view().header(key)? else { return Ok(()) };
+        if self.view().deleted(key)?.is_some() {
+            return Ok(());
+        }
         self.reachable(&mut header)?;
         let Some((parent, prefix_len)) = header.parent else { return Ok(()) };
         let id = header.id.to_string();
@@ -41,7 +45,8 @@ impl Mending<'_> {
         }
         let Some(parent_header) = self.view().new_header(parent)? else { return self.stand_in(parent) };
         let len = self.view().len(&parent_header)?.unwrap_or_default();
-        if prefix_len > len && self.view().ended(parent)? != Some(len) {
+        let cut = self.view().deleted(parent)?.is_some_and(|tombstone| tombstone.kept <= len);
+        if prefix_len > len && !cut && self.view().ended(parent)? != Some(len) {
             let why = format!("its fork {id} shares {prefix_len} events");
             let parent_id = parent_header.id.to_string();
             self.put_end(parent, &parent_id, len, prefix_len, &why)?;
@@ -88,11 +93,36 @@ impl Mending<'_> {
             if key == format::DRAINED_KEY || key == format::OPENED_KEY {
                 continue;
             }
+            if self.tombstone(&key, &value)? {
+                continue;
+            }
             if let Some(finding) = records::of_sessions(self.view(), &key, &value)? {
                 found.push((key, value, finding));
             }
         }
         self.remove(Map::Sessions, found)
+    }
+
+    /// Makes a broken record of a deletion anew: what forks share stays, and the next open removes the rest. Returns
+    /// whether it was one.
+    fn tombstone(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let Some(session) = format::parse_tagged_key(format::TOMBSTONE_PREFIX, key) else { return Ok(false) };
+        match format::decode_tombstone(session, value) {
+            Ok(_) => return Ok(false),
+            Err(FormatError::Unsupported { found }) => {
+                return Err(super::newer(Place::new("tombstone").session(session), found));
+            }
+            Err(FormatError::Corrupt(_)) => {}
+        }
+        let mut kept = 0;
+        for entry in entries(self.work.storage, Map::Sessions, &[format::EDGE_PREFIX, &session.0].concat()) {
+            kept = kept.max(format::parse_edge_key(&entry?.0).map_or(0, |edge| edge.prefix_len));
+        }
+        let number = self.work.number();
+        let tombstone = format::encode_tombstone(session, Tombstone { kept, pending: true }, number);
+        self.work.say(RemedyKind::Rebuilt, Some(&session.to_string()), None, "the record of its deletion");
+        self.work.change(Map::Sessions, &[(key.to_vec(), Some(tombstone))])?;
+        Ok(true)
     }
 
     /// The same for `care`.

@@ -231,7 +231,7 @@ impl Salvage {
             });
         }
         let mut numbers = WriteNumbers::new(sieve.next_open());
-        let recovered = deleted::settle(storage, &sieve, &mut numbers)?;
+        let recovered = deleted::settle(storage, &mut sieve, &mut numbers)?;
         frames.make_known(storage, &mut numbers)?;
         sieve.report(report);
         let account = Account::of(storage, &frames.runs)?;

@@ -134,6 +134,25 @@ pub(crate) fn frames(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     starts.map(|start| start..end(start)).collect()
 }
 
+/// The frame with the `nth` highest commit number, counted from 0: its file, and where it stands there.
+pub(crate) fn newest_frame(bytes: &Bytes, nth: usize) -> (String, std::ops::Range<usize>) {
+    let names = bytes.files.list().unwrap().into_iter().filter(|name| name.starts_with("segment-"));
+    let mut all = Vec::new();
+    for name in names {
+        let file = bytes.file(&name);
+        all.extend(frames(&file).into_iter().map(|frame| {
+            (
+                u64::from_be_bytes(file[frame.start + 40..frame.start + 48].try_into().unwrap()),
+                name.clone(),
+                frame,
+            )
+        }));
+    }
+    all.sort_by_key(|(commit, ..)| std::cmp::Reverse(*commit));
+    let (_, name, frame) = all.swap_remove(nth);
+    (name, frame)
+}
+
 /// Text that does not compress.
 pub(crate) fn noise(seed: u64, len: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

@@ -17,6 +17,7 @@ pub(crate) enum Commit {
     Create { id: String },
     Fork { parent: String, at: usize, id: String },
     Append { id: String, lines: Vec<Arc<str>> },
+    Delete { id: String },
 }
 
 impl Commit {
@@ -28,6 +29,9 @@ impl Commit {
             Self::Fork { parent, at, id } => {
                 let prefix = state[parent][..*at].to_vec();
                 state.insert(id.clone(), prefix);
+            }
+            Self::Delete { id } => {
+                state.remove(id);
             }
             Self::Append { id, lines } => state.get_mut(id).unwrap().extend_from_slice(lines),
         }

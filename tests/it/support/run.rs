@@ -198,6 +198,13 @@ impl Run {
         }
     }
 
+    pub(crate) fn delete(&mut self, name: &str) {
+        if self.goes_on() && self.model.seen().contains_key(name) {
+            let deleted = self.store().delete(&id(name));
+            self.note(deleted, Some(Commit::Delete { id: name.into() }), true);
+        }
+    }
+
     pub(crate) fn fork(&mut self, parent: &str, at: usize, name: &str) {
         if self.goes_on() && self.model.seen().contains_key(parent) {
             let at = at.min(self.model.len(parent));
@@ -334,6 +341,24 @@ impl Run {
         assert!(self.open(), "open after an orderly close");
         assert_eq!(self.store().open_report().replayed_commits, 0, "a clean open replays nothing");
         self.check();
+    }
+
+    /// Deletes everything there is: then nothing is left in the engine but its two counters.
+    pub(crate) fn check_leaves_nothing(&mut self) {
+        let report = self.store().scan().unwrap();
+        assert!(report.is_clean(), "{}", self.context(&format!("{report:?}")));
+        let names: Vec<String> = self.model.seen().keys().cloned().collect();
+        for name in &names {
+            self.delete(name);
+        }
+        self.drain();
+        self.check();
+        let maps = self.medium.image().maps;
+        let left: Vec<Vec<&Vec<u8>>> =
+            maps.iter().map(|map| map.iter().map(|(key, _)| key).collect()).collect();
+        let none: [&Vec<u8>; 0] = [];
+        assert_eq!(left[0], [b"D", b"O"], "{names:?}");
+        assert_eq!(left[1..], [none, none, none], "{names:?}");
     }
 
     /// Plans a fault, unless one has happened in this life already.

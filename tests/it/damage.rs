@@ -296,7 +296,9 @@ fn an_engine_that_fell_back_is_refused() {
     let (earlier, engine) = (folder.path().join("earlier"), path.join("engine-1"));
     let noisy = |session: &Session| {
         // More than one segment of the journal, so that none is left that holds it.
-        (0..4).for_each(|seed| drop(session.append(NewEvent::user_message(noise(seed, 100_000))).unwrap()));
+        for seed in 0..4 {
+            session.append(NewEvent::user_message(noise(seed, 100_000))).unwrap();
+        }
     };
     let store = Store::open(&path).unwrap();
     noisy(&store.create(NewSession::with_id(id("a"))).unwrap());

@@ -342,8 +342,8 @@ fn run(image: &Image, damages: &[Damage]) -> Vec<Outcome> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(damage) = damages.get(at) else { break };
-                    if damages.len() > 10_000 && at % 5_000 == 0 {
-                        println!("{at} of {}", damages.len());
+                    if damages.len() > 10_000 && at.is_multiple_of(5_000) {
+                        eprintln!("{at} of {}", damages.len());
                     }
                     let (sender, receiver) = sync_channel(1);
                     let (image, damage) = (image.clone(), damage.clone());
@@ -381,7 +381,7 @@ fn account(what: &str, damages: &[Damage], outcomes: &[Outcome]) {
         *counts.entry((file, format!("{word}: {detail}"))).or_default() += 1;
     }
     for ((file, outcome), count) in &counts {
-        println!("{what}: {file}: {outcome}: {count}");
+        eprintln!("{what}: {file}: {outcome}: {count}");
     }
     assert!(bad.is_empty(), "{} of {}:\n{}", bad.len(), damages.len(), bad[..bad.len().min(40)].join("\n"));
 }
@@ -426,7 +426,7 @@ fn flips(image: &Image, some: usize, seed: u64) -> Vec<Damage> {
             }
         }
         if all() {
-            println!("{}: {} bytes, {} used", file.display(), bytes.len(), used.len());
+            eprintln!("{}: {} bytes, {} used", file.display(), bytes.len(), used.len());
         }
         for _ in 0..if all() { 200 } else { 3 } {
             flip(dice.below(bytes.len() as u64) as usize, 0xff);

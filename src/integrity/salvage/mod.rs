@@ -126,12 +126,12 @@ impl Salvage {
             return Err(Error::DiskFull { path: above, needed_bytes: needed, free_bytes: free });
         }
         let unfinished = Unfinished(Some(new.clone()));
-        let report = self.into_new(&old, &engines, &new, free - needed)?;
+        let report = self.fill(&old, &engines, &new, free - needed)?;
         unfinished.keep();
         Ok(report)
     }
 
-    fn into_new(
+    fn fill(
         &mut self,
         old: &RawFolder,
         engines: &[PathBuf],
@@ -141,8 +141,8 @@ impl Salvage {
         let parts = Parts::make(new)?;
         let (storage, files) = (parts.storage.as_ref(), parts.files.as_ref());
         let filled = (|| {
-            let mut report = SalvageReport::default();
-            report.drained_at_close = old.drained_at_close();
+            let mut report =
+                SalvageReport { drained_at_close: old.drained_at_close(), ..SalvageReport::default() };
             let mut sieve = Sieve::new(storage, self.deleted);
             self.tell(SalvageStep::Engine, 0, 0);
             report.engine = engine::ask(engines, new, spare, &mut sieve)?;

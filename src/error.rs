@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No session has this id.
+    /// No session has this id, or it was deleted.
     #[error("session {session} not found")]
     SessionNotFound {
         /// The id that was asked for.
@@ -121,8 +121,11 @@ pub enum Error {
         /// The greatest number of bytes.
         max_bytes: usize,
     },
-    /// Stored bytes are damaged. Reads of other places go on working; [`Store::check`](crate::Store::check) lists all
-    /// damage it meets.
+    /// Stored bytes are damaged; nothing was changed. Reads of other places go on working.
+    ///
+    /// What to do: [`Scan`](crate::Scan) lists all that is wrong, [`Repair`](crate::Repair) plans and does what can be done.
+    /// Where the engine does not open its files ([`Corruption::Engine`]) or a part of the store is gone
+    /// ([`Corruption::Missing`] of the store): `sessionlog salvage OLD NEW` gets what is left.
     #[error("corrupt {place}: {corruption}")]
     Corrupt {
         /// Where.

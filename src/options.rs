@@ -30,6 +30,8 @@ pub(crate) const DRAIN_AGE: Duration = Duration::from_secs(5);
 pub(crate) const DRAIN_BYTES: u64 = 4 << 20;
 /// The size of the tail at which appends wait for a drain.
 pub(crate) const TAIL_BYTES: u64 = 16 << 20;
+/// How many events come between two checkpoints of a session's surface: to fold so many takes about a millisecond.
+pub(crate) const CHECKPOINT_EVENTS: u64 = 10_000;
 /// How long a sync or a drain may take before the store counts as failed.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
 
@@ -80,6 +82,7 @@ pub struct StoreOptions {
     pub(crate) tail_bytes: u64,
     pub(crate) sync_window: Duration,
     pub(crate) drain_age: Duration,
+    pub(crate) checkpoint_events: u64,
     pub(crate) watchdog: Duration,
     pub(crate) durability: DurabilityRule,
     pub(crate) observer: Option<Observer>,
@@ -116,6 +119,7 @@ impl StoreOptions {
             tail_bytes: TAIL_BYTES,
             sync_window: SYNC_WINDOW,
             drain_age: DRAIN_AGE,
+            checkpoint_events: CHECKPOINT_EVENTS,
             watchdog: WATCHDOG,
             durability: DurabilityRule::ByType,
             observer: None,
@@ -161,6 +165,17 @@ impl StoreOptions {
     #[must_use]
     pub fn drain_age(mut self, age: Duration) -> Self {
         self.drain_age = age;
+        self
+    }
+
+    /// After how many further events a session's surface is saved again, as a checkpoint that spares later ones the fold
+    /// of these events. Default: 10,000.
+    ///
+    /// It is saved in the background, and only where somebody asked for messages or appended a replace; surfaces of more
+    /// than 1 MiB never are. At least 1.
+    #[must_use]
+    pub fn checkpoint_events(mut self, events: u64) -> Self {
+        self.checkpoint_events = events.max(1);
         self
     }
 

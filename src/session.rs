@@ -1,5 +1,6 @@
 //! The handle on one session.
 
+mod checkpoint;
 mod looking;
 mod surface;
 
@@ -203,6 +204,7 @@ impl Session {
         core.committer.wait(ticket, core)?;
         if let Some(surface) = surface {
             // All that it has seen is published now.
+            self.leave_checkpoint(&surface);
             self.kept.put(surface);
         }
         Ok(seqs)

@@ -79,6 +79,11 @@ impl BlockHeader {
             && self.parts == if self.large { large::parts(self.stored_len()) } else { 1 }
     }
 
+    /// The run whose main section is this, without its chunks.
+    pub(crate) fn without_chunks<'a>(&self, main: &'a [u8]) -> RunView<'a> {
+        RunView { first_seq: self.first_seq, count: self.count, main, chunks: &[] }
+    }
+
     pub(super) fn decode(
         &self,
         stored: &[u8],
@@ -155,6 +160,15 @@ impl<'a> BlockView<'a> {
     /// The length of the value.
     pub(crate) fn value_len(&self) -> usize {
         BLOCK_HEADER_LEN + self.stored.len()
+    }
+
+    /// Unpacks the main section into `main`: with that the header is a run without chunks. `None` for a large event, and
+    /// for a section that is not what it says.
+    pub(crate) fn unpack_main(&self, scratch: &mut Scratch, main: &mut Vec<u8>) -> Option<BlockHeader> {
+        let (stored, _) = self.stored.split_at_checked(self.header.main_stored)?;
+        let section = Section { stored, len: self.header.main_len };
+        let unpacked = !self.header.large && scratch.unpack(self.header.codecs.main, section, main);
+        unpacked.then_some(self.header)
     }
 
     /// Appends the events at the positions `skip .. skip + take` to `out`; see [`RunView::decode`]. A large event of

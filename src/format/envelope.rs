@@ -31,10 +31,11 @@ pub(crate) enum Kind {
     Tombstone = 23,
     EndMark = 32,
     Quarantine = 33,
+    Checkpoint = 48,
 }
 
 impl Kind {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Block,
         Self::LargeHead,
         Self::LargePart,
@@ -48,6 +49,7 @@ impl Kind {
         Self::Tombstone,
         Self::EndMark,
         Self::Quarantine,
+        Self::Checkpoint,
     ];
 }
 

@@ -75,6 +75,11 @@ pub(crate) fn parse_event_key(bytes: &[u8]) -> Option<EventKey> {
     Some(EventKey { key: StorageKey(*key), seq: u64::from_be_bytes(*seq), part })
 }
 
+/// The key of a value of a session's checkpoint, in `derived`.
+pub(crate) fn checkpoint_key(key: StorageKey, part: u32) -> [u8; 20] {
+    concat([&key.0, &part.to_be_bytes()])
+}
+
 pub(crate) fn header_key(key: StorageKey) -> [u8; 17] {
     concat([&[HEADER], &key.0])
 }
@@ -247,5 +252,18 @@ mod tests {
         let id = SessionId::new("../ünïcode").unwrap();
         assert_eq!(parse_id_key(&id_key(&id)), Some(id));
         assert_eq!(parse_tagged_key(HEADER_PREFIX, &header_key(KEY)), Some(KEY));
+        assert_eq!(parse_tagged_key(TOMBSTONE_PREFIX, &tombstone_key(KEY)), Some(KEY));
+    }
+
+    /// Goal: behind a prefix stands nothing that begins with it, and everything that is greater.
+    #[test]
+    fn the_key_behind_a_prefix() {
+        assert_eq!(behind(b"t"), b"u");
+        assert_eq!(behind(&[1, 0xff, 0xff]), [2]);
+        assert_eq!(behind(&[1, 0xff, 3, 0xff]), [1, 0xff, 4]);
+        for key in [KEY, StorageKey([0xff; 16])] {
+            let behind = behind(&key.0);
+            assert!(behind.as_slice() > part_key(key, u64::MAX, u32::MAX - 1).as_slice());
+        }
     }
 }

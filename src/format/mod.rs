@@ -18,18 +18,19 @@
 //! | | `D`: drained through · `O`: open count |
 //! | `care` | `e` ++ storage key: end mark |
 //! | | `q` ++ storage key ++ seq (8) ++ digest (8) ++ part (4), from 0: quarantine |
+//! | `derived` | storage key (16) ++ part (4), from 0: checkpoint of the session's surface |
 //!
 //! # Envelope: every value of every map
 //! | offset | bytes | |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `FF 53 4C 76` |
-//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone; 32 end mark, 33 quarantine |
+//! | 4 | 1 | kind: 1 block, 2 head of a large event, 3 part; 16 header, 17 id, 18 summary, 19 edge, 20 order, 21 drained through, 22 open count, 23 tombstone; 32 end mark, 33 quarantine; 48 checkpoint |
 //! | 5 | 1 | format version: 1 |
 //! | 6 | 1 | codec: low half the main section, high half the chunks section: 0 as it is, 1 zstd, 2 zstd with the main section as dictionary; 0 for all but blocks and heads |
 //! | 7 | 1 | 0 |
 //! | 8 | 16 | storage key (0 where none) |
-//! | 24 | 8 | first seq; of an edge the prefix length; 0 where none |
-//! | 32 | 4 | count of events; of a part its number |
+//! | 24 | 8 | first seq; of an edge the prefix length; of a checkpoint the number of events that it covers; 0 where none |
+//! | 32 | 4 | count of events; of a part its number, also of a checkpoint's |
 //! | 36 | 8 | write number: open count (4) ++ counter (4); of two copies the greater is newer |
 //! | 44 | 4 | length of the payload |
 //! | 48 | 4 | CRC-32 (IEEE) of bytes 0 to 47 and the payload |
@@ -53,6 +54,7 @@
 //! | quarantine, part 0 | length (varint); bincode: origin (map 0 to 3 in the order sessions, events, care, derived; 4 journal), key or place there, reason, length; then the first bytes |
 //! | quarantine, later parts | the next bytes; the envelope's count is the part's number |
 //! | tombstone | bincode: how many first events living forks need, whether more may still be there |
+//! | checkpoint | running hash behind the events that it covers (32), values in all (4), the next bytes of the surface as JSON |
 //!
 //! Sections header: running hash after the last event (32), main section decoded (4), main section stored (4), chunks
 //! section decoded (4), chunks section stored (4), parts in all (4; 1 for a block).
@@ -94,6 +96,7 @@
 mod block;
 mod bytes;
 mod care;
+mod checkpoint;
 mod convert;
 mod envelope;
 mod found;
@@ -112,8 +115,9 @@ mod view;
 mod tests;
 
 pub(crate) use self::{
-    block::{BlockView, WriteNumber, WriteNumbers, open_block},
+    block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
     care::*,
+    checkpoint::{Checkpoint, CheckpointReader, MAX_CHECKPOINT_BYTES},
     found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     frame::{
         Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_frame, find_magic,

@@ -84,6 +84,20 @@ impl Scratch {
         Some((main, chunks))
     }
 
+    /// Unpacks one section that has no dictionary into `out`. Returns whether it is what it says.
+    pub(super) fn unpack(&mut self, codec: Codec, section: Section<'_>, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        if codec == Codec::Plain {
+            out.extend_from_slice(section.stored);
+            return out.len() == section.len;
+        }
+        if self.context.is_none() {
+            self.context = DCtx::try_create();
+        }
+        let Some(context) = &mut self.context else { return false };
+        Section { stored: section.stored, len: section.len }.decompress(codec, &[], context, out).is_some()
+    }
+
     /// Gives memory back that only a large event needed.
     pub(super) fn trim(&mut self) {
         for buffer in [&mut self.main, &mut self.chunks] {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Catalog;
+use super::checkpoint::Checkpoints;
 use super::commit::{Committer, Request, Work};
 use super::drain::Drain;
 use super::health::Health;
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     pub(crate) committer: Committer,
     pub(crate) room: Room,
     pub(crate) drain: Drain,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) keeper: Keeper,
     pub(crate) observers: Observers,
     /// Held while a backup copies blocks: nothing of them is removed meanwhile.
@@ -45,6 +47,7 @@ pub(crate) struct Core {
     pub(crate) watchdog: Duration,
     pub(crate) sync_window: Duration,
     pub(crate) drain_age: Duration,
+    pub(crate) checkpoint_events: u64,
 }
 
 impl Core {
@@ -57,6 +60,7 @@ impl Core {
             committer: Committer::default(),
             room: Room::new(options.tail_bytes),
             drain: Drain::default(),
+            checkpoints: Checkpoints::default(),
             keeper: Keeper::default(),
             observers: Observers::default(),
             removals: Mutex::default(),
@@ -67,6 +71,7 @@ impl Core {
             watchdog: options.watchdog,
             sync_window: options.sync_window,
             drain_age: options.drain_age,
+            checkpoint_events: options.checkpoint_events,
         })
     }
 

@@ -219,7 +219,7 @@ impl Drain {
             }
             if due.is_none() {
                 self.idle.store(true, Ordering::Release);
-                if core.has_undrained() {
+                if core.has_undrained() || core.checkpoints.is_waiting() {
                     self.idle.store(false, Ordering::Release);
                     control.since = Some(now);
                     continue;
@@ -266,7 +266,8 @@ impl Drain {
             drop(promise);
             core.journal.recycle(through)?; // (3)
         }
-        Ok(())
+        // Behind (2): what they cover is durable.
+        Ok(core.checkpoints.write(core, || writer.number())?)
     }
 
     /// The last commit, up to `end`, that there is room for; and that room, kept.

@@ -255,7 +255,13 @@ impl Journal {
                 if writer.current.is_some() {
                     writer.segment_bytes = (writer.segment_bytes * 2).min(LAST_SEGMENT_BYTES);
                 }
-                self.make_now(writer.segment_bytes.max(segment_size(len)))?
+                let bytes = writer.segment_bytes.max(segment_size(len));
+                let least = segment_size(len);
+                match self.make_now(bytes) {
+                    // What little room there is may do for a small one: for a deletion, say.
+                    Err(WriteError::Refused(Refusal::Full(_))) if least < bytes => self.make_now(least)?,
+                    made => made?,
+                }
             }
         };
         self.sync(health).map_err(WriteError::Failed)?;

@@ -53,7 +53,7 @@ impl<'a> Forks<'a> {
             let need = self.need_of(session)?;
             if need < before {
                 self.deleted.insert(session, need);
-                work.extend(parent_of(session)?.filter(|parent| waiting.insert(*parent)));
+                work.extend(readable(parent_of(session))?.flatten().filter(|parent| waiting.insert(*parent)));
             }
         }
         Ok(())
@@ -98,11 +98,16 @@ impl<'a> Forks<'a> {
         if let Some(kept) = self.deleted.get(&session) {
             return Ok(Some(*kept));
         }
-        match tombstone(self.storage, session) {
-            Ok(found) => Ok(found.map(|found| found.kept)),
-            Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(readable(tombstone(self.storage, session))?.flatten().map(|found| found.kept))
+    }
+}
+
+/// What was read; `None` where it is damaged: that keeps more than need be, and never stops the drain.
+fn readable<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

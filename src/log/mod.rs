@@ -5,6 +5,7 @@
 
 pub(crate) mod busy;
 pub(crate) mod catalog;
+pub(crate) mod checkpoint;
 pub(crate) mod commit;
 pub(crate) mod core;
 pub(crate) mod delete;
@@ -23,6 +24,7 @@ pub(crate) mod removal;
 pub(crate) mod replay;
 pub(crate) mod room;
 pub(crate) mod tail;
+pub(crate) mod unpack;
 
 use std::thread::{Builder, JoinHandle};
 

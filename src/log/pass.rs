@@ -39,6 +39,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// The next write number.
+    pub(crate) fn number(&mut self) -> WriteNumber {
+        self.context.next_write_number()
+    }
+
     pub(crate) fn new(open_count: u32, removals: Removals) -> Self {
         let mut numbers = WriteNumbers::new(open_count);
         // The first one is that of the open count itself.
@@ -236,8 +241,6 @@ impl<'a> Pass<'a> {
             done.push((Arc::clone(job.session), stored));
         }
         let removals = self.tombstones(&mut changes);
-        // Removed first: an id can be another session's by the end of the same pass.
-        changes.sort_by_key(|(_, value)| value.is_some());
         let mark = self.number();
         let drained = format::encode_drained(Drained { through: self.through }, mark);
         changes.push((format::DRAINED_KEY.to_vec(), Some(drained)));
@@ -247,6 +250,8 @@ impl<'a> Pass<'a> {
         Ok(Done { sessions: done, mark })
     }
 
+    /// An id can be another session's by the end of the same pass: jobs come in the order of creation, so that its removal
+    /// comes first.
     fn job_records(&mut self, job: &Job<'_>, after: Summary, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
         let new = &job.session.header;
         let key = new.key;
@@ -294,7 +299,7 @@ impl<'a> Pass<'a> {
     }
 
     fn number(&mut self) -> WriteNumber {
-        self.writer.context.next_write_number()
+        self.writer.number()
     }
 }
 

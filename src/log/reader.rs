@@ -11,11 +11,12 @@ use std::sync::Arc;
 use super::core::Core;
 use super::lineage::Segment;
 use super::tail::SessionState;
+use super::unpack::{Piece, Unpacker};
 use crate::error::{Corruption, Error, Place, Result};
 use crate::event::Event;
 use crate::format::{self, BlockView, Scratch, Sections};
 use crate::id::{Seq, StorageKey};
-use crate::storage::{Entries, Entry, Map};
+use crate::storage::{Entries, Map};
 use crate::store::Handle;
 
 /// The most events decoded ahead of the caller.
@@ -41,6 +42,8 @@ pub struct Events {
     /// Decoded events, the next one last.
     decoded: Vec<Event>,
     blocks: Option<Entries>,
+    /// For reads that want the main sections only.
+    unpacker: Option<Unpacker>,
     scratch: Scratch,
     /// The seq that was looked for once without success.
     missed: Option<u64>,
@@ -82,6 +85,7 @@ impl Events {
             sections: Sections::All,
             decoded: Vec::new(),
             blocks: None,
+            unpacker: None,
             scratch: Scratch::default(),
             missed: None,
             finished: false,
@@ -102,20 +106,19 @@ impl Events {
                 self.rest.start = next;
             }
             self.decoded.clear();
-            self.blocks = None;
+            self.forget_scan();
         }
         self.sections = Sections::WithoutChunks;
         self
     }
 
-    /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`]. Nothing is moved out of
-    /// the block that it was decoded from.
-    pub(crate) fn for_surface(self, mut take: impl FnMut(&Event)) -> Result<()> {
+    /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`].
+    pub(crate) fn for_surface(self, mut take: impl FnMut(Event)) -> Result<()> {
         let mut events = self.without_chunks();
         events.sections = Sections::ForSurface;
+        events.unpacker = Some(Unpacker::default());
         while events.refill()? {
-            events.decoded.iter().rev().for_each(&mut take);
-            events.decoded.clear();
+            events.decoded.drain(..).rev().for_each(&mut take);
         }
         Ok(())
     }
@@ -150,7 +153,7 @@ impl Events {
             };
             if wanted < segment.from || wanted >= segment.to {
                 self.segments.pop_front();
-                self.blocks = None;
+                self.forget_scan();
                 continue;
             }
             let segment = segment.clone();
@@ -162,7 +165,7 @@ impl Events {
             } else if self.missed.replace(wanted) == Some(wanted) {
                 return Err(self.gap(wanted, None));
             } else {
-                self.blocks = None;
+                self.forget_scan();
             }
             if !self.decoded.is_empty() {
                 if !self.reverse {
@@ -198,7 +201,7 @@ impl Events {
         run.view()
             .decode(skip, take, self.sections, &mut self.decoded)
             .map_err(|error| error.at(self.place("run of the tail", &seqs)))?;
-        self.blocks = None;
+        self.forget_scan();
         self.advance(&seqs);
         Ok(true)
     }
@@ -210,9 +213,10 @@ impl Events {
         if wanted >= stored_len {
             return Ok(false);
         }
-        let Some((found, value)) = self.next_block(key, wanted, segment.to.min(stored_len))? else {
+        let Some(piece) = self.next_block(key, wanted, segment.to.min(stored_len))? else {
             return Ok(false);
         };
+        let Piece { entry: (found, value), header: unpacked, main } = piece;
         let Some(at) = format::parse_event_key(&found) else {
             return Err(Error::Corrupt {
                 place: Place::new("key").session(&segment.session.header.id).at(format::hex(&found)),
@@ -225,31 +229,49 @@ impl Events {
         let place = |seqs: Range<u64>| {
             Place::new("block").session(&segment.session.header.id).seqs(seqs).at(format::hex(&found))
         };
-        let view =
-            format::open_block(key, at.seq, &value).map_err(|error| error.at(place(wanted..wanted + 1)))?;
-        let end = view.header().end().min(stored_len);
+        // Checked and unpacked ahead, or still to be.
+        let (header, view) = match unpacked {
+            Some(header) => (header, None),
+            None => {
+                let view = format::open_block(key, at.seq, &value);
+                let view = view.map_err(|error| error.at(place(wanted..wanted + 1)))?;
+                (*view.header(), Some(view))
+            }
+        };
+        let end = header.end().min(stored_len);
         if wanted >= end {
             return Ok(false);
         }
         let seqs = self.cut(wanted, at.seq, end, segment);
-        if view.is_large().is_some() {
-            self.large(key, &view).map_err(|error| match error {
-                Large::Format(error) => error.at(place(seqs.clone())),
-                Large::Error(error) => error,
-            })?;
-        } else {
-            let (skip, take) = within(at.seq, &seqs);
-            let decoded = view.decode(&mut self.scratch, skip, take, self.sections, &mut self.decoded);
-            decoded.map_err(|error| error.at(place(seqs.clone())))?;
+        let (skip, take) = within(at.seq, &seqs);
+        let decoded = match &view {
+            Some(view) if view.is_large().is_some() => self.large(key, view),
+            Some(view) => view
+                .decode(&mut self.scratch, skip, take, self.sections, &mut self.decoded)
+                .map_err(Large::Format),
+            None => header
+                .without_chunks(&main)
+                .decode(skip, take, self.sections, &mut self.decoded)
+                .map_err(Large::Format),
+        };
+        decoded.map_err(|error| match error {
+            Large::Format(error) => error.at(place(seqs.clone())),
+            Large::Error(error) => error,
+        })?;
+        if let Some(unpacker) = &mut self.unpacker {
+            unpacker.give_back(main);
         }
         self.advance(&seqs);
         Ok(true)
     }
 
     /// The entry that should hold `wanted`: the next of the scan, or the last one at or below it when a scan begins.
-    fn next_block(&mut self, key: StorageKey, wanted: u64, to: u64) -> Result<Option<Entry>> {
+    fn next_block(&mut self, key: StorageKey, wanted: u64, to: u64) -> Result<Option<Piece>> {
         if let Some(blocks) = &mut self.blocks {
-            return blocks.next().transpose();
+            return match &mut self.unpacker {
+                Some(unpacker) => unpacker.next(blocks),
+                None => Ok(blocks.next().transpose()?.map(Piece::packed)),
+            };
         }
         let lowest = format::block_key(key, 0);
         let highest = format::block_key(key, wanted);
@@ -268,7 +290,7 @@ impl Events {
             self.blocks =
                 Some(storage.range(Map::Events, Bound::Excluded(&entry.0), Bound::Excluded(&behind)));
         }
-        Ok(Some(entry))
+        Ok(Some(Piece::packed(entry)))
     }
 
     /// Puts a large event together from its parts.
@@ -287,7 +309,7 @@ impl Events {
             reader.push(part, &value).map_err(Large::Format)?;
         }
         // The scan stands before the parts: the next block is sought.
-        self.blocks = None;
+        self.forget_scan();
         reader.finish(&mut self.scratch, self.sections, &mut self.decoded).map_err(Large::Format)
     }
 
@@ -299,6 +321,14 @@ impl Events {
         } else {
             let to = to.min(segment.to).min(self.rest.end);
             wanted..to.min(wanted.saturating_add(DECODED_AHEAD))
+        }
+    }
+
+    /// Lets go of the scan: what is wanted next is sought.
+    fn forget_scan(&mut self) {
+        self.blocks = None;
+        if let Some(unpacker) = &mut self.unpacker {
+            unpacker.reset();
         }
     }
 

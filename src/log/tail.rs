@@ -4,6 +4,7 @@
 //! durable once the store has failed.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub(crate) struct SessionState {
     /// Its parent, once a read has followed it.
     pub(crate) parent: OnceLock<Arc<SessionState>>,
     tail: Mutex<Tail>,
+    checkpointed: AtomicU64,
     grown: Condvar,
 }
 
@@ -87,6 +89,7 @@ impl SessionState {
             header,
             ended: OnceLock::new(),
             parent: OnceLock::new(),
+            checkpointed: AtomicU64::new(0),
             tail: Mutex::new(Tail {
                 created,
                 deleting: None,
@@ -133,6 +136,15 @@ impl SessionState {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many events the last checkpoint covers that was loaded or left; 0: none is known.
+    pub(crate) fn checkpointed(&self) -> u64 {
+        self.checkpointed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_checkpointed(&self, len: u64) {
+        self.checkpointed.fetch_max(len, Ordering::Relaxed);
     }
 
     /// Wakes followers, after the lock was given back.

@@ -6,13 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Batch, Queued, Session};
 use crate::error::{Error, EventError, EventFault, Result};
 use crate::format::Sections;
-use crate::id::{Seq, Timestamp};
+use crate::id::Seq;
+use crate::log::spawn;
 use crate::log::tail::Tail;
 use crate::options::Append;
 use crate::surface::{Message, Surface, SurfaceOptions};
 
 /// The largest surface that a handle keeps, in bytes: beyond what any model reads.
 const KEPT_BYTES: usize = 4 << 20;
+
+/// After how many events messages are made ahead.
+const RENDERED_EVENTS: usize = 256;
 
 /// A surface that a handle keeps for its next use. It has seen published events only.
 ///
@@ -46,7 +50,7 @@ impl Session {
     /// [`Surface::messages`].
     ///
     /// # Cost
-    /// The events are read, without chunks; this handle and its clones keep what they made of them (up to 4 MiB), so the
+    /// The first call reads the events behind the session's checkpoint, or all, without chunks; this handle and its clones keep what they made of them (up to 4 MiB), so the
     /// next call reads only what is new. A harness that wants no copy of the messages, to know what was mended, or
     /// larger ones, keeps a [`surface`](Self::surface).
     /// # Errors
@@ -66,9 +70,11 @@ impl Session {
     /// ```
     pub fn messages(&self) -> Result<Vec<Message>> {
         let mut surface = self.kept.take(self.len());
-        self.advance(&mut surface)?;
+        let len = self.up_to(surface.next_seq().get())?;
+        self.fold_rendering(&mut surface, len)?;
+        self.leave_checkpoint(&surface);
         if surface.bytes() > KEPT_BYTES {
-            return Ok(surface.into_messages());
+            return Ok(last_messages(surface));
         }
         let messages = surface.messages().to_vec();
         self.kept.put(surface);
@@ -78,7 +84,7 @@ impl Session {
     /// Returns the messages as they were when the session had `at` events.
     ///
     /// # Cost
-    /// The events before `at` are read, without chunks.
+    /// The events before `at` are read, without chunks; where the session's checkpoint lies before `at`, those behind it.
     /// # Errors
     /// [`Error::SeqBeyondEnd`] beyond the end; as reading.
     /// # Examples
@@ -92,13 +98,16 @@ impl Session {
     /// # Ok(()) }
     /// ```
     pub fn messages_at(&self, at: Seq) -> Result<Vec<Message>> {
-        self.surface_at(at).map(Surface::into_messages)
+        self.up_to(at.get())?;
+        let mut surface = Surface::default();
+        self.fold_rendering(&mut surface, at.get())?;
+        Ok(last_messages(surface))
     }
 
     /// Returns the session's surface: for the messages, what was mended in them, and where they come from.
     ///
     /// # Cost
-    /// The events are read, without chunks; afterwards [`advance`](Self::advance) reads only what is new.
+    /// The events behind the session's checkpoint, or all, are read, without chunks; afterwards [`advance`](Self::advance) reads only what is new.
     /// # Errors
     /// As reading: see [`Events`](crate::Events).
     pub fn surface(&self) -> Result<Surface> {
@@ -110,12 +119,12 @@ impl Session {
     /// Returns the surface as it was when the session had `at` events.
     ///
     /// # Cost
-    /// The events before `at` are read, without chunks.
+    /// As [`messages_at`](Self::messages_at).
     /// # Errors
     /// [`Error::SeqBeyondEnd`] beyond the end; as reading.
     pub fn surface_at(&self, at: Seq) -> Result<Surface> {
         self.up_to(at.get())?;
-        let mut surface = Surface::new(SurfaceOptions::new());
+        let mut surface = self.begin_surface(at.get(), SurfaceOptions::new());
         self.fold(&mut surface, at.get())?;
         Ok(surface)
     }
@@ -123,7 +132,7 @@ impl Session {
     /// Brings a surface of this session up to its present end, or starts one that is new.
     ///
     /// # Cost
-    /// The events that it has not seen are read, without chunks.
+    /// The events that it has not seen are read, without chunks; a new one begins at the session's checkpoint.
     /// # Errors
     /// [`Error::SeqBeyondEnd`] when it has seen more than there is: the store has failed since, or it is another
     /// session's. As reading: what was read before the error is folded, and a later call goes on from there.
@@ -141,7 +150,14 @@ impl Session {
     /// ```
     pub fn advance(&self, surface: &mut Surface) -> Result<()> {
         let len = self.up_to(surface.next_seq().get())?;
-        self.fold(surface, len)
+        if surface.next_seq() > Seq::ZERO {
+            return self.fold(surface, len);
+        }
+        *surface = self.begin_surface(len, surface.options());
+        self.fold(surface, len)?;
+        // Only one that saw all of this session here: what a caller folded by itself may be anything.
+        self.leave_checkpoint(surface);
+        Ok(())
     }
 
     /// Returns the present end, which must not lie before `at`.
@@ -154,9 +170,28 @@ impl Session {
         Ok(len)
     }
 
+    /// Folds for who wants the messages and nothing else: they are made while blocks are unpacked.
+    fn fold_rendering(&self, surface: &mut Surface, to: u64) -> Result<()> {
+        if surface.next_seq() == Seq::ZERO {
+            *surface = self.begin_surface(to, surface.options());
+        }
+        let events = self.events(surface.next_seq().get()..to, false)?;
+        let mut unmade = 0;
+        events.for_surface(|event| {
+            surface.take(event);
+            unmade += 1;
+            if unmade == RENDERED_EVENTS {
+                surface.render_ahead();
+                unmade = 0;
+            }
+        })?;
+        surface.pass_to(to);
+        Ok(())
+    }
+
     fn fold(&self, surface: &mut Surface, to: u64) -> Result<()> {
         let events = self.events(surface.next_seq().get()..to, false)?;
-        events.for_surface(|event| surface.push(event))?;
+        events.for_surface(|event| surface.take(event))?;
         surface.pass_to(to);
         Ok(())
     }
@@ -210,8 +245,8 @@ impl Session {
             let decoded =
                 run.view().decode(skip.unwrap_or(u32::MAX), u32::MAX, Sections::ForSurface, &mut events);
             decoded.map_err(|error| error.at(self.state.place(run.first_seq)))?;
-            for event in &events {
-                surface.push(event);
+            for event in events {
+                surface.take(event);
             }
             surface.pass_to(run.end());
         }
@@ -226,10 +261,21 @@ impl Session {
                 index,
                 fault,
             })?;
-            surface.push_parts(surface.next_seq().get(), &event.parts(Timestamp::default()));
+            surface.push_parts(surface.next_seq().get(), &event.kind, event.surface_op.as_ref());
         }
         Ok(())
     }
+}
+
+/// The messages of a surface that nobody needs any more. To free a large one takes a fifth of the time that it took to
+/// make: nobody waits for that.
+fn last_messages(mut surface: Surface) -> Vec<Message> {
+    let messages = surface.take_messages();
+    if surface.bytes() > KEPT_BYTES {
+        // Without a thread it is freed here.
+        let _ = spawn("sessionlog-free", move || drop(surface));
+    }
+    messages
 }
 
 /// Checks that sources are earlier events than those that name them, in a batch that begins at `next`. Those of a replace

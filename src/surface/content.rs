@@ -40,6 +40,10 @@ fn without_empty(content: &JsonText) -> Option<Content> {
     if json == "null" || json == r#""""# {
         return None;
     }
+    // Nearly always: a text. Nothing is looked for in it.
+    if json.starts_with('"') {
+        return Some(Content::from_checked(content.clone()));
+    }
     let Some(parts) = parts_of(json) else { return Some(Content::from_checked(content.clone())) };
     let full: Vec<&str> =
         parts.iter().filter(|(_, kind)| *kind != PartKind::EmptyText).map(|(part, _)| *part).collect();

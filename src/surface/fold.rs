@@ -3,7 +3,7 @@
 use super::Surface;
 use super::entry::{Answer, Call, Entry, Outcome, What};
 use super::replace::Target;
-use crate::event::{Content, Event, EventKind, EventParts, JsonString, JsonText, SurfaceOp, surface_op_of};
+use crate::event::{Content, Event, EventKind, JsonString, JsonText, SurfaceOp, surface_op_of};
 
 impl Surface {
     /// Folds the next event. One that was folded already (its seq lies before [`next_seq`](Self::next_seq)) does
@@ -14,36 +14,56 @@ impl Surface {
     /// # Cost
     /// A few look-ups, and for a replace what it replaces. Content is shared with the event, not copied.
     pub fn push(&mut self, event: &Event) {
-        self.push_parts(event.seq.get(), &event.parts());
+        self.push_parts(event.seq.get(), &event.kind, event.surface_op.as_ref());
     }
 
-    pub(crate) fn push_parts(&mut self, seq: u64, event: &EventParts<'_>) {
+    pub(crate) fn push_parts(&mut self, seq: u64, kind: &EventKind, op: Option<&JsonText>) {
+        if self.advance_to(seq, kind) {
+            self.place(seq, kind.clone(), op);
+        }
+    }
+
+    /// As [`push`](Self::push), and keeps what the event holds.
+    pub(crate) fn take(&mut self, event: Event) {
+        let seq = event.seq.get();
+        if self.advance_to(seq, &event.kind) {
+            self.place(seq, event.kind, event.surface_op.as_ref());
+        }
+    }
+
+    /// Goes on to the event at `seq`. Returns whether it has a position.
+    fn advance_to(&mut self, seq: u64, kind: &EventKind) -> bool {
         if seq < self.next {
-            return;
+            return false;
         }
         self.next = seq.saturating_add(1);
-        let what = match event.kind {
-            EventKind::AssistantChunk { .. } | EventKind::Custom { .. } => return,
+        match kind {
+            EventKind::AssistantChunk { .. } | EventKind::Custom { .. } => false,
             EventKind::TurnStart { .. }
             | EventKind::TurnEnd { .. }
             | EventKind::StepStart { .. }
             | EventKind::StepEnd { .. } => {
                 self.breaks = true;
-                return;
+                false
             }
-            EventKind::ToolCall { id, name, args } => return self.call(seq, id, name, args),
-            EventKind::UserMessage { content } => What::User(content.clone()),
-            EventKind::AssistantMessage { content, .. } => What::Assistant(content.clone()),
-            EventKind::ToolResult { id, result, error } => {
-                What::Result(Box::new(answer(id, result.as_ref(), error.as_ref())))
-            }
-        };
-        let target = match surface_op_of(event.surface_op) {
+            _ => true,
+        }
+    }
+
+    fn place(&mut self, seq: u64, kind: EventKind, op: Option<&JsonText>) {
+        let target = match surface_op_of(op) {
             SurfaceOp::Append => None,
             SurfaceOp::Replace { start, end } => {
-                let target = self.target(seq, event.kind, start, end);
+                let target = self.target(seq, &kind, start, end);
                 target.map_err(|fault| self.bad_replaces.insert(seq, fault)).ok()
             }
+        };
+        let what = match kind {
+            EventKind::ToolCall { id, name, args } => return self.call(seq, id, name, args),
+            EventKind::UserMessage { content } => What::User(content),
+            EventKind::AssistantMessage { content, .. } => What::Assistant(content),
+            EventKind::ToolResult { id, result, error } => What::Result(Box::new(answer(id, result, error))),
+            _ => return,
         };
         match (target, what) {
             (Some(target), what) => self.replace(seq, target, what),
@@ -60,9 +80,9 @@ impl Surface {
         self.entries.push(entry);
     }
 
-    fn call(&mut self, seq: u64, id: &JsonString, name: &JsonString, args: &JsonText) {
-        let nth = self.open.nth_of(id);
-        let call = Call { id: id.clone(), nth, name: name.clone(), args: args.clone(), answer: None };
+    fn call(&mut self, seq: u64, id: JsonString, name: JsonString, args: JsonText) {
+        let nth = self.open.nth_of(&id);
+        let call = Call { id, nth, name, args, answer: None };
         self.open.add(&call, seq);
         self.append(seq, What::Call(Box::new(call)));
     }
@@ -118,12 +138,12 @@ impl Surface {
     }
 }
 
-fn answer(id: &JsonString, result: Option<&JsonText>, error: Option<&JsonText>) -> Answer {
+fn answer(id: JsonString, result: Option<JsonText>, error: Option<JsonText>) -> Answer {
     let outcome = match (error.filter(|error| !error.is_null()), result) {
-        (Some(error), _) => Outcome::Error(error.clone()),
-        (None, Some(result)) => Outcome::Result(result.clone()),
+        (Some(error), _) => Outcome::Error(error),
+        (None, Some(result)) => Outcome::Result(result),
         // No event has neither; text that was checked gives no other way to say so.
         (None, None) => Outcome::Result(Content::null().json().clone()),
     };
-    Answer { id: id.clone(), outcome, call: None }
+    Answer { id, outcome, call: None }
 }

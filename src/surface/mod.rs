@@ -153,6 +153,10 @@ impl Surface {
         Seq::new(self.next)
     }
 
+    pub(crate) fn options(&self) -> SurfaceOptions {
+        self.options
+    }
+
     /// Says that what lies before `next` and was not pushed does not matter: chunks that were not read.
     pub(crate) fn pass_to(&mut self, next: u64) {
         self.next = self.next.max(next);

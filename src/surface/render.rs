@@ -26,6 +26,8 @@ pub(super) struct Origin {
     pub(super) own: u64,
 }
 
+/// How many entries are worth rendering ahead.
+const RENDERED_AHEAD: usize = 1_024;
 /// Nothing changed.
 const UNTOUCHED: u64 = u64::MAX;
 
@@ -78,8 +80,13 @@ impl Surface {
     /// Returns the messages without keeping anything.
     #[must_use]
     pub fn into_messages(mut self) -> Vec<Message> {
+        self.take_messages()
+    }
+
+    /// Gives the messages, and leaves what they were made from for somebody to drop.
+    pub(crate) fn take_messages(&mut self) -> Vec<Message> {
         self.render();
-        self.rendered.messages
+        std::mem::take(&mut self.rendered.messages)
     }
 
     /// Returns one message for each event that stands, as it was logged: nothing merged, moved, renamed, added or
@@ -131,6 +138,15 @@ impl Surface {
         // Most often nothing is old, or a last message has grown.
         if !self.rendered.messages.get(kept..).unwrap_or_default().starts_with(&old) {
             self.rendered.generation += 1;
+        }
+    }
+
+    /// Makes messages while more events are to come, for who reads on meanwhile. Only where little changed: what has to be
+    /// made anew from far back is left to the end, for it may change again.
+    pub(crate) fn render_ahead(&mut self) {
+        let changed = self.entries.len() - self.entries.at_or_behind(self.rendered.touched);
+        if changed <= RENDERED_AHEAD {
+            self.render();
         }
     }
 

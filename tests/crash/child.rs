@@ -1,4 +1,7 @@
-//! The process that is killed: threads append, alone and together, and say what was acknowledged.
+//! The process that is killed: threads append, alone and together, fork and delete, and say what was acknowledged.
+//!
+//! `NAME LEN`: so many events are acknowledged. `creating NAME`, `deleting NAME`: what comes next may be done or not.
+//! `deleted NAME`: it is gone.
 
 use std::path::Path;
 
@@ -39,25 +42,46 @@ fn options(seed: u64) -> StoreOptions {
 
 fn append(store: &Store, seed: u64, thread: u64) {
     let mut dice = Dice::new(seed ^ thread << 48);
-    let own = session(store, &format!("own-{thread}"));
+    let own_name = format!("own-{thread}");
+    let mut own = session(store, &own_name);
+    let mut forks: Vec<Session> = Vec::new();
     let shared = session(store, "shared");
     for n in 0..APPENDS {
-        let session = if dice.chance(1, 3) { &shared } else { &own };
+        let session = match dice.below(9) {
+            0..=2 => &shared,
+            3 => forks.last().unwrap_or(&own),
+            _ => &own,
+        };
         if !one(session, &mut dice) {
             continue;
         }
-        if dice.chance(1, 60) {
+        // An id has its limit: forks of forks of forks have long ones.
+        if dice.chance(1, 30) && session.id().as_str().len() < 200 {
             let at = dice.below(session.len() + 1);
-            let name = format!("{}-{seed}-{thread}-{n}", session.id());
-            let Ok(fork) =
-                store.fork(session.id(), whole_batches(session, at), NewSession::with_id(id(&name)))
-            else {
-                panic!("fork {name} at {at}");
+            let at = whole_batches(session, at);
+            // Whose events it shares is told by the name: a parent that was deleted has none.
+            let name = content::fork_name(session.id().as_str(), at.get(), &format!("{seed}.{thread}.{n}"));
+            say(&format!("creating {name}"));
+            let fork = match store.fork(session.id(), at, NewSession::with_id(id(&name))) {
+                Ok(fork) => fork,
+                Err(error) => panic!("fork {name}: {error:?}"),
             };
             say(&format!("{name} {}", fork.len()));
             for _ in 0..dice.below(4) {
                 one(&fork, &mut dice);
             }
+            forks.push(fork);
+        }
+        if dice.chance(1, 40) && !forks.is_empty() {
+            let fork = forks.swap_remove(dice.below(forks.len() as u64) as usize);
+            delete(store, fork.id());
+        }
+        if dice.chance(1, 100) {
+            delete(store, own.id());
+            if dice.chance(1, 3) {
+                store.drain().unwrap();
+            }
+            own = self::session(store, &own_name);
         }
         if dice.chance(1, 100) {
             store.drain().unwrap();
@@ -69,7 +93,14 @@ fn id(name: &str) -> SessionId {
     name.parse().unwrap()
 }
 
+fn delete(store: &Store, id: &SessionId) {
+    say(&format!("deleting {id}"));
+    store.delete(id).unwrap();
+    say(&format!("deleted {id}"));
+}
+
 fn session(store: &Store, name: &str) -> Session {
+    say(&format!("creating {name}"));
     match store.create(NewSession::with_id(id(name))) {
         Ok(session) => session,
         Err(Error::SessionExists { .. }) => store.session(&id(name)).unwrap(),

@@ -3,7 +3,7 @@
 //! The session's name and the seq give the event, and whether it is part of a batch. A fork's first events are its
 //! parent's.
 
-use sessionlog::{SessionId, Store};
+use sessionlog::SessionId;
 
 use crate::dice::Dice;
 use crate::events::{self, Said};
@@ -45,6 +45,19 @@ pub(crate) fn batch(name: &str, seq: u64) -> Vec<Said> {
     (0..of).map(|place| event(name, seq + place, place, of)).collect()
 }
 
+/// The name of a fork: its parent's, and where its own events begin.
+pub(crate) fn fork_name(parent: &str, at: u64, unique: &str) -> String {
+    format!("{parent}/{at}.{unique}")
+}
+
+/// The parent of a session, and the number of events that it shares.
+fn origin(name: &str) -> (Option<&str>, u64) {
+    match name.rsplit_once('/') {
+        Some((parent, own)) => (Some(parent), own.split('.').next().unwrap().parse().unwrap()),
+        None => (None, 0),
+    }
+}
+
 /// Follows the batches of a session while it is read.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -78,25 +91,22 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    pub(crate) fn of(store: &Store, id: &SessionId) -> Self {
+    /// As the name tells it.
+    pub(crate) fn of(id: &SessionId) -> Self {
         let mut authors = Vec::new();
-        let mut id = id.clone();
+        let (mut name, mut end) = (id.as_str(), u64::MAX);
         loop {
-            let header = store.session(&id).unwrap().header().unwrap();
-            let from = header.parent.as_ref().map_or(0, |parent| parent.prefix_len);
-            authors.push((from, id.to_string()));
-            match header.parent {
-                Some(parent) => id = parent.session.expect("nothing is deleted"),
+            let (parent, from) = origin(name);
+            // An ancestor forked above a fork's prefix is no author of what the fork shares.
+            if from < end || from == 0 {
+                authors.push((from, name.to_string()));
+            }
+            end = end.min(from);
+            match parent.filter(|_| end > 0) {
+                Some(parent) => name = parent,
                 None => break,
             }
         }
-        // An ancestor forked above a fork's prefix is no author of what the fork shares.
-        let mut end = u64::MAX;
-        authors.retain(|(from, _)| {
-            let lends = *from < end || *from == 0;
-            end = end.min(*from);
-            lends
-        });
         authors.reverse();
         Self { authors, batches: std::cell::RefCell::default() }
     }

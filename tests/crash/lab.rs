@@ -2,12 +2,14 @@
 //! reader that says what is there. The laboratory kills the writer, or cuts the power under what it wrote.
 //!
 //! ```text
-//! lab-write DIR SEED [lives=N] [ops=N] [kill]   sub S A B | ack S B
+//! lab-write DIR SEED [lives=N] [ops=N] [kill] [deletes]   sub S A B | ack S B | del S | gone S
 //! lab-read DIR [die]                            have S A B | bad S N why | end
 //! ```
 //! Streams are numbers; each is a session, some of them forks of others. `ops`: appends of a thread in one life;
 //! `lives`: how often the store is opened, closed or dropped in one process; both endless by default. With `kill`
-//! Buffered appends count as acknowledged when they return: a kill cannot lose them, a power cut can. With `die` the
+//! Buffered appends count as acknowledged when they return: a kill cannot lose them, a power cut can. With `deletes`
+//! forks are deleted, also such as have forks: `del` says that one is submitted, `gone` that it is acknowledged. A stream
+//! that is gone must not be had any more, one that was submitted may be had (all of it) or not. With `die` the
 //! reader, before it answers, twice lets another process append to every session and die, and checks what that one
 //! was told; its events are marked, and are not counted in the answer.
 
@@ -57,6 +59,7 @@ struct Life {
     store: Store,
     ops: u64,
     buffered_is_safe: bool,
+    deletes: bool,
     /// Fork numbers in this process.
     forks: AtomicU64,
 }
@@ -75,7 +78,8 @@ pub(crate) fn write(folder: &Path, seed: u64, options: &[&str]) {
             ops => ops,
         };
         let forks = AtomicU64::new(FORKS + (seed % 1_000_000 * 100 + life % 100) * 100);
-        let one = Life { store, ops, buffered_is_safe: options.contains(&"kill"), forks };
+        let (buffered_is_safe, deletes) = (options.contains(&"kill"), options.contains(&"deletes"));
+        let one = Life { store, ops, buffered_is_safe, deletes, forks };
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
                 let (one, dice) = (&one, Dice::new(seed ^ life << 32 ^ thread << 48));
@@ -140,10 +144,17 @@ impl Life {
                     if let Some(fork) = self.fork(&streams[at], &mut dice) {
                         // The newest few forks go on.
                         if streams.len() > 4 {
-                            streams.remove(STREAMS as usize);
+                            let old = streams.remove(STREAMS as usize);
+                            if self.deletes && dice.chance(1, 2) {
+                                self.delete(&old);
+                            }
                         }
                         streams.push(fork);
                     }
+                }
+                4 if self.deletes && streams.len() > STREAMS as usize => {
+                    let any = STREAMS + dice.below(streams.len() as u64 - STREAMS);
+                    self.delete(&streams.remove(any as usize));
                 }
                 _ => self.append(&streams[at], &mut dice),
             }
@@ -174,15 +185,29 @@ impl Life {
         }
     }
 
+    fn delete(&self, stream: &Stream) {
+        say(&format!("del {}", stream.number));
+        self.store.delete(stream.session.id()).unwrap();
+        say(&format!("gone {}", stream.number));
+    }
+
     fn fork(&self, parent: &Stream, dice: &mut Dice) -> Option<Stream> {
         let len = parent.session.len();
         let at = if dice.chance(1, 3) { len } else { dice.below(len + 1) };
+        let mut authors = authors(&parent.session).unwrap();
+        // Metadata has its limit.
+        if authors.len() > 100 {
+            return None;
+        }
         let number = self.forks.fetch_add(1, Ordering::Relaxed);
         if at > 0 {
             say(&format!("sub {number} 0 {}", at - 1));
         }
-        let session =
-            self.store.fork(parent.session.id(), Seq::new(at), NewSession::with_id(id(number))).unwrap();
+        authors.retain(|(from, _)| *from < at);
+        authors.push((at, number));
+        let authors: Vec<String> = authors.iter().map(|(from, stream)| format!("{from}:{stream}")).collect();
+        let new = NewSession::with_id(id(number)).meta("authors", authors.join(","));
+        let session = self.store.fork(parent.session.id(), Seq::new(at), new).unwrap();
         if at > 0 {
             say(&format!("ack {number} {}", at - 1));
         }
@@ -278,7 +303,7 @@ fn read_session(store: &Store, id: &SessionId) -> Result<Found, String> {
     let stream: u64 = id.as_str().parse().unwrap();
     let bad = |seq: u64, why: &str| format!("bad {stream} {seq} {why}");
     let session = store.session(id).map_err(|error| bad(0, &format!("{error:?}")))?;
-    let authors = authors(store, stream).map_err(|error| bad(0, &format!("{error:?}")))?;
+    let authors = authors(&session).map_err(|error| bad(0, &format!("{error:?}")))?;
     let author =
         |seq: u64| authors.iter().rev().find(|(from, _)| *from <= seq).map_or(stream, |(_, name)| *name);
     let (mut own, mut all) = (0, 0);
@@ -308,22 +333,15 @@ fn read_session(store: &Store, id: &SessionId) -> Result<Found, String> {
     Ok(Found { stream, own, all })
 }
 
-/// Whose events stand in a stream: from which seq on, oldest first.
-fn authors(store: &Store, stream: u64) -> sessionlog::Result<Vec<(u64, u64)>> {
-    let mut authors = Vec::new();
-    let (mut name, mut end) = (id(stream), u64::MAX);
-    loop {
-        let header = store.session(&name)?.header()?;
-        let from = header.parent.as_ref().map_or(0, |parent| parent.prefix_len);
-        if from < end || from == 0 {
-            authors.push((from, name.as_str().parse().unwrap()));
-        }
-        end = end.min(from);
-        match header.parent {
-            Some(parent) => name = parent.session.expect("nothing is deleted"),
-            None => break,
-        }
-    }
-    authors.reverse();
-    Ok(authors)
+/// Whose events stand in a stream: from which seq on, oldest first. A fork has it in its metadata: its parents may be gone.
+fn authors(session: &Session) -> sessionlog::Result<Vec<(u64, u64)>> {
+    let header = session.header()?;
+    let Some(authors) = header.meta.get("authors") else {
+        return Ok(vec![(0, header.id.as_str().parse().unwrap())]);
+    };
+    let author = |text: &str| {
+        let (from, stream) = text.split_once(':').unwrap();
+        (from.parse().unwrap(), stream.parse().unwrap())
+    };
+    Ok(authors.split(',').map(author).collect())
 }

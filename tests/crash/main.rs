@@ -24,11 +24,13 @@ mod lab;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Bound;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use sessionlog::storage::{Map, SledStorage, Storage};
 use sessionlog::{Seq, Store};
 
 use dice::Dice;
@@ -61,8 +63,53 @@ fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// What the children said: the number of acknowledged events of each session.
-type Acks = BTreeMap<String, u64>;
+/// What the children said of each session.
+type Acks = BTreeMap<String, Known>;
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Events that were acknowledged.
+    acked: u64,
+    /// A deletion of it began and was not acknowledged: either may be true.
+    deleting: bool,
+    /// It was deleted for certain.
+    deleted: bool,
+    /// It may be another one since: made anew, and not acknowledged.
+    creating: bool,
+}
+
+impl Known {
+    /// Whether a store may hold `len` events of it, or may not hold it.
+    fn allows(&self, len: Option<u64>) -> bool {
+        match len {
+            None => self.deleted || self.deleting || self.acked == 0 && self.creating,
+            Some(len) => {
+                let is_new = self.creating && (self.deleted || self.deleting);
+                is_new || !self.deleted && len >= self.acked
+            }
+        }
+    }
+}
+
+/// Takes note of a line that a child wrote.
+fn note(acks: &mut Acks, line: &str) {
+    let (first, second) = line.split_once(' ').unwrap_or_else(|| panic!("the child said {line:?}"));
+    let (session, said) = match first {
+        "creating" | "deleting" | "deleted" => (second, first),
+        _ => (first, ""),
+    };
+    let known = acks.entry(session.to_string()).or_default();
+    match said {
+        "creating" => known.creating = true,
+        "deleting" => known.deleting = true,
+        "deleted" => *known = Known { deleted: true, ..Known::default() },
+        _ => {
+            // What it was before does not count any more.
+            let before = if known.deleting || known.deleted { 0 } else { known.acked };
+            *known = Known { acked: before.max(second.parse().unwrap()), ..Known::default() };
+        }
+    }
+}
 
 fn kills() {
     let count = from_env("SESSIONLOG_KILLS", 50);
@@ -77,19 +124,19 @@ fn kills() {
         let said = one_life(&store, seed.wrapping_mul(1_000).wrapping_add(kill), &mut dice);
         before_any_ack += u64::from(said.is_empty());
         for line in said {
-            let (session, len) = line.split_once(' ').unwrap_or_else(|| panic!("the child said {line:?}"));
-            let acked = acks.entry(session.to_string()).or_default();
-            *acked = (*acked).max(len.parse().unwrap());
+            note(&mut acks, &line);
         }
         if dice.chance(1, 2) || kill + 1 == count {
             check(&store, &acks, seed, kill);
             checks += 1;
         }
     }
-    let events: u64 = acks.values().sum();
+    check_leaves_nothing(&store);
+    let events: u64 = acks.values().map(|known| known.acked).sum();
+    let deleted = acks.values().filter(|known| known.deleted).count();
     say(&format!(
         "crash: seed {seed}: {count} kills ({before_any_ack} before any acknowledgement), {checks} checks, \
-         {} sessions, {events} acknowledged events, {:.0} s: ok",
+         {} sessions ({deleted} deleted), {events} acknowledged events, {:.0} s: ok",
         acks.len(),
         begun.elapsed().as_secs_f64()
     ));
@@ -144,7 +191,7 @@ fn check(folder: &Path, acks: &Acks, seed: u64, kill: u64) {
     for info in store.list().unwrap() {
         let info = info.unwrap();
         let session = store.session(&info.header.id).unwrap();
-        let own = content::Own::of(&store, &info.header.id);
+        let own = content::Own::of(&info.header.id);
         let mut len = 0;
         let mut batch = content::Batch::default();
         for event in session.read_from(Seq::ZERO).unwrap() {
@@ -158,13 +205,27 @@ fn check(folder: &Path, acks: &Acks, seed: u64, kill: u64) {
         assert_eq!((info.len, session.durable_len()), (len, len), "{at}: {}", info.header.id);
         lens.insert(info.header.id.to_string(), len);
     }
-    for (session, acked) in acks {
+    for (session, known) in acks {
         let len = lens.get(session).copied();
-        assert!(
-            len.is_some_and(|len| len >= *acked),
-            "{at}: {session} has {len:?} of {acked} acknowledged events"
-        );
+        assert!(known.allows(len), "{at}: {session} has {len:?} events, and is {known:?}");
     }
     let report = store.scan().unwrap();
     assert!(report.is_clean(), "{at}: {report:?}");
+}
+
+/// Deletes what there is: then nothing is left in the engine but its two counters.
+fn check_leaves_nothing(folder: &Path) {
+    let store = Store::open(folder).unwrap();
+    for info in store.list().unwrap() {
+        store.delete(&info.unwrap().header.id).unwrap();
+    }
+    store.drain().unwrap();
+    let engine = store.info().unwrap().engine;
+    store.close().unwrap();
+    drop(store);
+    let engine = SledStorage::open(&folder.join(engine), 1 << 20).unwrap();
+    for (map, left) in [(Map::Events, 0), (Map::Sessions, 2), (Map::Care, 0), (Map::Derived, 0)] {
+        let keys = engine.range(map, Bound::Unbounded, Bound::Unbounded).count();
+        assert_eq!(keys, left, "{map:?} when all is deleted");
+    }
 }

@@ -3,11 +3,13 @@
 
 mod append;
 mod bad_input;
+mod care;
 mod looking;
 mod looking_back;
 mod messages;
 mod process;
 mod read;
+mod rm;
 mod salvage;
 mod sessions;
 

@@ -1,6 +1,9 @@
 //! Deletion: gone at once and for all, while forks keep what they share; then everything that nobody needs is removed.
 
-use sessionlog::storage::Map;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+
+use sessionlog::storage::{Entries, Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{Append, Error, NewSession, Seq, Session, Store};
 
 use crate::fault::{ALL, at_every_operation};
@@ -40,7 +43,7 @@ fn listed(store: &Store) -> Vec<String> {
 }
 
 fn keys(medium: &Medium, map: Map) -> usize {
-    medium.storage().range(map, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).count()
+    medium.storage().range(map, Bound::Unbounded, Bound::Unbounded).count()
 }
 
 /// What is left of all sessions: nothing but the drained mark and the open count.
@@ -472,6 +475,129 @@ fn a_deletion_that_was_not_durable_took_nothing() {
     }
 }
 
+/// With little room on the disk a pass moves a part of the journal. One that ends before the deletion's frame takes the
+/// session for a living one: the deletion alone could be what a power cut loses.
+#[test]
+fn a_pass_before_the_deletion_keeps_everything() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    append(&create(&store, "a"), &users(20));
+    // Of the journal up to here a pass can be made; what comes then does not fit.
+    let other = create(&store, "other");
+    append(&other, &(0..20).map(|n| noise(n, 60_000)).collect::<Vec<_>>());
+    store.delete(&id("a")).unwrap();
+    medium.set_free_bytes((2 << 20) + 40_000);
+    let drained = store.drain();
+    assert!(matches!(drained, Err(Error::DiskFull { .. })), "{drained:?}");
+    assert!(keys(&medium, Map::Events) > 0, "the pass took the first commits");
+    assert!(is_gone(store.session(&id("a")), "a"));
+    assert_eq!(listed(&store), ["other"]);
+    medium.set_free_bytes(1 << 40);
+    store.delete(&id("other")).unwrap();
+    store.drain().unwrap();
+    assert!(is_empty(&medium));
+}
+
+/// What was deleted need not be moved: a disk that is too full for that lets it go.
+#[test]
+fn a_full_disk_lets_go_of_what_was_deleted() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let said: Vec<Said> = (0..30).map(|n| noise(n, 60_000)).collect();
+    append(&create(&store, "a"), &said);
+    append(&create(&store, "b"), &users(3));
+    medium.set_free_bytes((2 << 20) + 50_000);
+    let drained = store.drain();
+    assert!(matches!(drained, Err(Error::DiskFull { .. })), "{drained:?}");
+    store.delete(&id("a")).unwrap();
+    store.drain().unwrap();
+    assert_eq!(store.info().unwrap().tail_bytes, 0);
+    assert_eq!(all(&store, "b"), events::lines(&users(3), 0));
+}
+
+/// A segment of the size that segments have grown to needs not fit: a deletion takes a small one.
+#[test]
+fn a_deletion_needs_a_small_segment_only() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let filler = create(&store, "filler");
+    create(&store, "a");
+    // Segments grow while nothing is drained.
+    for n in 0..60 {
+        filler.append(noise(n, 60_000).to_new()).unwrap();
+    }
+    let made = |step: &Step| if let Step::Create(_, bytes) = step { Some(*bytes) } else { None };
+    let largest = medium.take_log().iter().filter_map(made).max().unwrap();
+    assert!(largest > 1 << 20, "segments of {largest} bytes");
+    medium.set_free_bytes((1 << 20) + (300 << 10));
+    let mut n = 100;
+    while n < 1_000 && filler.append(noise(n, 200_000).to_new()).is_ok() {
+        n += 1;
+    }
+    medium.take_log();
+    medium.set_free_bytes((1 << 20) + (300 << 10));
+    while n < 1_000 && store.delete(&id("a")).is_ok() {
+        create(&store, "a");
+        filler.append(noise(n, 100_000).to_new()).ok();
+        n += 1;
+        if medium.take_log().iter().filter_map(made).any(|bytes| bytes == 256 << 10) {
+            return;
+        }
+    }
+    panic!("no small segment was made");
+}
+
+/// A pass has written the blocks of a new session when that is deleted, and ends before its records: the next open meets
+/// creation and deletion together, and removes the blocks, which nothing names.
+#[test]
+fn blocks_of_a_pass_that_was_interrupted_go() {
+    for crash in [Crash::Kill, Crash::Power] {
+        let medium = Medium::new(1);
+        let store = medium.open(quiet()).unwrap();
+        append(&create(&store, "a"), &users(100));
+        medium.hold(|step| matches!(step, Step::Apply(Map::Sessions, _)));
+        std::thread::scope(|scope| {
+            let drained = scope.spawn(|| store.drain());
+            medium.wait_held();
+            store.delete(&id("a")).unwrap();
+            medium.stop();
+            assert!(drained.join().unwrap().is_err());
+        });
+        drop(store);
+        medium.restart(crash);
+        assert!(keys(&medium, Map::Events) > 0, "the pass wrote blocks");
+        let store = medium.open(quiet()).unwrap();
+        assert_eq!(listed(&store), [""; 0]);
+        assert!(is_empty(&medium), "{crash:?}");
+    }
+}
+
+/// A deleted session's checkpoint goes, a fork's stays.
+#[test]
+fn checkpoints_go_with_their_session() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet().checkpoint_events(10)).unwrap();
+    let session = create(&store, "a");
+    append(&session, &users(100));
+    let child = fork(&store, "a", 50, "b");
+    append(&child, &users(100));
+    for name in ["a", "b"] {
+        store.session(&id(name)).unwrap().messages().unwrap();
+    }
+    store.drain().unwrap();
+    let before = keys(&medium, Map::Derived);
+    store.delete(&id("a")).unwrap();
+    store.drain().unwrap();
+    let after = keys(&medium, Map::Derived);
+    assert!(0 < after && after < before, "{before} values of checkpoints, then {after}");
+    drop((session, child, store));
+    let store = medium.open(quiet().checkpoint_events(10)).unwrap();
+    assert_eq!(store.session(&id("b")).unwrap().messages().unwrap().len(), 150);
+    store.delete(&id("b")).unwrap();
+    store.drain().unwrap();
+    assert!(is_empty(&medium));
+}
+
 /// 10,000 forks deep, deleted from either end or all at once: no recursion, and nothing left.
 #[test]
 fn ten_thousand_deep() {
@@ -661,4 +787,107 @@ fn a_refused_deletion_took_nothing() {
     assert_eq!(all(&store, &name).len(), 6);
     store.delete(&id(&name)).unwrap();
     assert!(is_gone(store.session(&id(&name)), &name));
+}
+
+/// Storage that does something just before a scan of the blocks begins.
+#[derive(Debug)]
+struct Hooked {
+    inner: MemoryStorage,
+    hook: Arc<Hook>,
+}
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Hook(Mutex<Option<Deed>>);
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+impl Hook {
+    fn set(&self, deed: impl FnOnce() + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(deed));
+    }
+
+    fn pull(&self, map: Map) {
+        let deed = if map == Map::Events { self.0.lock().unwrap().take() } else { None };
+        if let Some(deed) = deed {
+            deed();
+        }
+    }
+}
+
+impl Storage for Hooked {
+    fn get(&self, map: Map, key: &[u8]) -> sessionlog::Result<Option<Vec<u8>>> {
+        self.inner.get(map, key)
+    }
+    fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        self.inner.range(map, from, to)
+    }
+    fn range_reverse(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
+        self.hook.pull(map);
+        self.inner.range_reverse(map, from, to)
+    }
+    fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> sessionlog::Result<()> {
+        self.inner.insert(map, key, value)
+    }
+    fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> sessionlog::Result<()> {
+        self.inner.apply(map, changes)
+    }
+    fn flush(&self) -> sessionlog::Result<()> {
+        self.inner.flush()
+    }
+    fn size_on_disk(&self) -> sessionlog::Result<u64> {
+        self.inner.size_on_disk()
+    }
+    fn close(&self) -> sessionlog::Result<()> {
+        self.inner.close()
+    }
+}
+
+/// What a deletion takes away under a reader's eyes is told as that, never as damage; a reader of a fork, whose block
+/// is cut under its eyes, reads on.
+#[test]
+fn a_removal_under_a_readers_eyes() {
+    let inner = MemoryStorage::new();
+    let hook = Arc::new(Hook::default());
+    let storage = Arc::new(Hooked { inner: inner.clone(), hook: Arc::clone(&hook) });
+    let store = quiet().open_on(storage, Arc::new(MemoryJournalFiles::new())).unwrap();
+    let session = create(&store, "a");
+    append(&session, &users(3_000));
+    let child = fork(&store, "a", 20, "b");
+    store.drain().unwrap();
+    let delete = |name: &'static str| {
+        let store = store.clone();
+        move || {
+            store.delete(&id(name)).unwrap();
+            store.drain().unwrap();
+        }
+    };
+    hook.set(delete("a"));
+    let (lines, error) = events::read_some(session.read_from(at(2_000)).unwrap());
+    assert!(lines.is_empty());
+    assert!(matches!(error, Some(Error::SessionNotFound { .. })), "{error:?}");
+    assert!(hook.0.lock().unwrap().is_none(), "the deletion came while the reader looked");
+
+    // The fork's reader stands in a block that is cut when a longer fork goes.
+    let long = create(&store, "p");
+    append(&long, &users(60));
+    let child_of_p = fork(&store, "p", 10, "c");
+    fork(&store, "p", 50, "d");
+    store.delete(&id("p")).unwrap();
+    store.drain().unwrap();
+    hook.set(delete("d"));
+    assert_eq!(read(child_of_p.read_from(Seq::ZERO)), events::lines(&users(10), 0));
+    assert!(hook.0.lock().unwrap().is_none());
+    assert_eq!(read(child.read_from(Seq::ZERO)), events::lines(&users(20), 0));
+    assert!(store.scan().unwrap().is_clean());
+    for name in ["b", "c"] {
+        store.delete(&id(name)).unwrap();
+    }
+    store.drain().unwrap();
+    assert_eq!(inner.range(Map::Events, Bound::Unbounded, Bound::Unbounded).count(), 0);
 }

@@ -525,3 +525,32 @@ fn truth_with(truth: &Truth, deleted: &Truth) -> Truth {
     }
     all
 }
+
+/// Found by fuzzing: a fork in the journal whose parent has lost the events that it shares. It was applied as it stood, and
+/// the new store did not open.
+#[test]
+fn a_fork_in_the_journal_of_a_parent_that_lost_events() {
+    let raw = Raw::new();
+    let store = raw.open();
+    let parent = store.create(NewSession::with_id("parent".parse().unwrap())).unwrap();
+    (0..3).for_each(|seed| assert!(parent.append(small(seed).to_new()).is_ok()));
+    store.drain().unwrap();
+    parent.append(small(3).to_new()).unwrap();
+    let fork = store.fork(parent.id(), Seq::new(4), NewSession::with_id("fork".parse().unwrap())).unwrap();
+    fork.append(small(4).to_new()).unwrap();
+    let mut segment = raw.file("segment-1");
+    let frames: Vec<_> =
+        segment.windows(8).enumerate().filter(|(_, bytes)| *bytes == b"\xffSLframe").collect();
+    let lost = frames[frames.len() - 3].0;
+    segment[lost + 60] ^= 1;
+    let files = [("db", raw.values().concat()), ("segment-1", segment)];
+    let (report, salvaged) = on(&files).unwrap();
+    assert_eq!(len(&salvaged, "parent"), 3, "{report:?}");
+    let fork = salvaged.session(&"fork".parse().unwrap()).unwrap();
+    let read: Vec<_> = fork.read_from(Seq::ZERO).unwrap().collect();
+    assert!(read.len() == 4 && read[3].is_err(), "{read:?}");
+    let behind: Vec<_> =
+        fork.read_from(Seq::new(4)).unwrap().map(|event| event.unwrap().to_string()).collect();
+    assert_eq!(behind, lines(&[small(4)], 4));
+    store.close().unwrap();
+}

@@ -1,6 +1,8 @@
 //! What the model sees: whatever is in a log can be sent, and every way to get there gives the same.
 
 mod cases;
+mod checkpoint;
+mod long;
 mod replace;
 mod soup;
 

@@ -14,10 +14,14 @@ fn new_header() -> NewHeader {
 
 /// A frame of every action.
 pub(super) fn frame(runs: &[Run]) -> Vec<u8> {
+    frame_of(&actions(runs))
+}
+
+pub(super) fn frame_of(actions: &[Action<'_>]) -> Vec<u8> {
     let mut builder = FrameBuilder::new(Vec::new());
     builder.begin(STORE, 41, 40);
-    for action in actions(runs) {
-        builder.add(&action);
+    for action in actions {
+        builder.add(action);
     }
     builder.finish().to_vec()
 }
@@ -132,6 +136,23 @@ fn actions_are_counted_and_known() {
     assert_eq!(read(23, 0), [Err(FormatError::undecodable("the end of a frame"))]);
     assert_eq!(read(23, 2), [Ok(()), Err(FormatError::undecodable("an action of a frame"))]);
     assert_eq!(read(56, 9), [Err(FormatError::undecodable("an action of a frame"))]);
+}
+
+/// Goal: a deletion comes back, costs no more than foretold, and one that is cut off is none.
+#[test]
+fn deletions_come_back() {
+    let delete = Action::Delete { key: StorageKey([9; 16]) };
+    let frame = frame_of(&[delete.clone(), Action::Seal, delete.clone()]);
+    fn read(frame: &[u8]) -> Vec<Result<Action<'_>, FormatError>> {
+        read_frame(frame, STORE).unwrap().actions().collect()
+    }
+    assert_eq!(read(&frame), [Ok(delete.clone()), Ok(Action::Seal), Ok(delete.clone())]);
+    assert!(frame.len() <= FRAME_HEADER_LEN + 2 * FrameBuilder::DELETION_COST + 1 + FRAME_ALIGN);
+    let mut short = frame_of(&[delete]);
+    short.truncate(FRAME_HEADER_LEN + 16);
+    short[8..12].copy_from_slice(&(FRAME_HEADER_LEN as u32 + 16).to_be_bytes());
+    let short = forge_frame(short);
+    assert_eq!(read(&short), [Err(FormatError::undecodable("an action of a frame"))]);
 }
 
 /// Goal: one builder makes frame after frame, and each is its own.

@@ -100,6 +100,20 @@ fn golden_records() {
 }
 
 #[test]
+fn golden_tombstone() {
+    let tombstone = Tombstone { kept: 300, pending: true };
+    let stored = golden("tombstone.bin", &encode_tombstone(KEY, tombstone, NUMBER));
+    assert_eq!(decode_tombstone(KEY, &stored), Ok(tombstone));
+}
+
+#[test]
+fn golden_delete_frame() {
+    let stored = golden("frame-delete.bin", &super::frames::frame_of(&[Action::Delete { key: KEY }]));
+    let view = read_frame(&stored, [0x77; 16]).unwrap();
+    assert_eq!(view.actions().collect::<Result<Vec<_>, _>>(), Ok(vec![Action::Delete { key: KEY }]));
+}
+
+#[test]
 fn golden_frame() {
     let run = encode(&events());
     let stored = golden("frame.bin", &super::frames::frame(std::slice::from_ref(&run)));
@@ -109,4 +123,45 @@ fn golden_frame() {
     let mut out = Vec::new();
     run.decode(0, u32::MAX, Sections::All, &mut out).unwrap();
     assert_eq!(out, events());
+}
+
+#[test]
+fn golden_checkpoint() {
+    let surface = br#"{"version":1,"next":6,"breaks":true,"entries":[],"replaced":[],"bad_replaces":[]}"#;
+    let checkpoint = Checkpoint { len: 6, hash: Hash([0xab; 32]), bytes: surface.to_vec() };
+    let [(key, value)] = &checkpoint.to_values(KEY, NUMBER)[..] else { panic!("one value expected") };
+    assert_eq!(key[..], [&KEY.0[..], &[0; 4]].concat());
+    let stored = golden("checkpoint.bin", value);
+    assert_eq!(CheckpointReader::new(KEY, &stored).unwrap().finish(), Ok(checkpoint));
+}
+
+#[test]
+fn golden_care() {
+    let stored = golden("end-mark.bin", &encode_end_mark(KEY, 300, NUMBER));
+    assert_eq!(decode_end_mark(KEY, &stored), Ok(300));
+    let bytes = vec![7; 9_000];
+    let values = encode_quarantine((KEY, 4), (Origin::Events, b"place"), "broken", &bytes, || NUMBER);
+    let [(first, head), (second, part)] = values.as_slice() else { panic!("two values expected") };
+    let at = parse_quarantine_key(first).unwrap();
+    assert_eq!((at.key, at.seq, at.part), (KEY, 4, 0));
+    let found = decode_quarantine(&at, &golden("quarantine.bin", head)).unwrap();
+    assert_eq!(
+        (found.origin, found.place.as_slice(), found.reason.as_str()),
+        (Origin::Events, &b"place"[..], "broken")
+    );
+    let at = parse_quarantine_key(second).unwrap();
+    let rest = quarantine_part(&at, part).unwrap();
+    assert_eq!((found.len, [&found.bytes, rest].concat()), (9_000, bytes));
+    // Every byte counts, and no value goes under another key.
+    for at_byte in 0..head.len() {
+        let mut damaged = head.clone();
+        damaged[at_byte] ^= 1;
+        assert!(
+            decode_quarantine(&parse_quarantine_key(first).unwrap(), &damaged).is_err(),
+            "byte {at_byte}"
+        );
+    }
+    assert!(quarantine_part(&QuarantineKey { part: 2, ..at }, part).is_err());
+    assert!(decode_end_mark(StorageKey([9; 16]), &stored).is_err());
+    assert!(values.iter().all(|(_, value)| value.len() <= crate::format::MAX_VALUE_BYTES));
 }

@@ -49,6 +49,14 @@ fn small_records_round_trip() {
     assert_eq!(decode_opened(&value), Ok(Opened { count: 300 }));
     damage(&value, decode_opened);
 
+    for (kept, pending) in [(0, true), (MAX_NUMBER, false)] {
+        let value = encode_tombstone(KEY, Tombstone { kept, pending }, NUMBER);
+        assert_eq!(decode_tombstone(KEY, &value), Ok(Tombstone { kept, pending }));
+        damage(&value, |value| decode_tombstone(KEY, value));
+    }
+    let value = encode_tombstone(KEY, Tombstone { kept: MAX_NUMBER + 1, pending: true }, NUMBER);
+    assert_eq!(decode_tombstone(KEY, &value), Err(FormatError::undecodable("a tombstone")));
+
     let id = SessionId::new("release-notes").unwrap();
     let value = encode_id(&id, KEY, NUMBER);
     assert_eq!(decode_id(&id, &value), Ok(KEY));
@@ -75,6 +83,8 @@ fn records_belong_under_their_keys() {
     let other = StorageKey([1; 16]);
     wrong(decode_header(other, &encode_header(&header(), NUMBER)).map(drop));
     wrong(decode_summary(other, &encode_summary(KEY, &summary(), NUMBER)).map(drop));
+    let tombstone = Tombstone { kept: 1, pending: true };
+    wrong(decode_tombstone(other, &encode_tombstone(KEY, tombstone, NUMBER)).map(drop));
     let id = SessionId::new("a").unwrap();
     wrong(decode_id(&SessionId::new("b").unwrap(), &encode_id(&id, KEY, NUMBER)).map(drop));
     let value = encode_edge(KEY, 6, other, NUMBER);

@@ -9,7 +9,8 @@ use super::Mending;
 use crate::error::{Error, Result};
 use crate::event::EventParts;
 use crate::format::{
-    self, Action, Drained, FrameBuilder, NewHeader, Origin, Run, RunEncoder, RunView, Sections,
+    self, Action, Drained, FrameBuilder, Hash, NewHeader, Origin, Run, RunEncoder, RunView, Sections,
+    SessionHeader, Summary,
 };
 use crate::id::StorageKey;
 use crate::integrity::journal::Spot;
@@ -54,10 +55,13 @@ impl Mending<'_> {
                 };
                 match action {
                     Action::Create(new) | Action::Fork(new) => {
-                        if self.is_new(&new, &mut ends)? {
+                        if !self.is_new(&new, &mut ends)? {
+                            changed = true;
+                        } else if self.parent_holds(&new, &ends)? {
                             actions.push(Kept::Create(new));
                         } else {
                             changed = true;
+                            self.store_fork(&new)?;
                         }
                     }
                     Action::Run { key, run } => {
@@ -125,6 +129,26 @@ impl Mending<'_> {
         ends.created.insert(new.key, new.clone());
         ends.next.insert(new.key, new.prefix_len());
         Ok(true)
+    }
+
+    /// Whether a fork's parent still has the events that it shares: only then can the journal be replayed.
+    fn parent_holds(&self, new: &NewHeader, ends: &Ends) -> Result<bool> {
+        let Some((parent, prefix_len)) = new.parent else { return Ok(true) };
+        if let Some(next) = ends.next.get(&parent) {
+            return Ok(prefix_len <= *next);
+        }
+        let there = self.work.storage.get(Map::Sessions, &format::header_key(parent))?.is_some();
+        let len = self.view().summary(parent)?.map(|summary| summary.len);
+        Ok(there && len.is_some_and(|len| prefix_len <= len))
+    }
+
+    /// Stores a fork that the journal creates, as one whose parent was damaged after it was drained.
+    fn store_fork(&mut self, new: &NewHeader) -> Result<()> {
+        let header = SessionHeader::new(new.clone(), Hash::UNKNOWN);
+        self.put_header(&header, "its parent has lost events that it shares")?;
+        let summary = Summary { len: new.prefix_len(), updated: new.created, hash: Hash::UNKNOWN };
+        self.summarise(new, None, summary)?;
+        self.relations(new.key)
     }
 
     /// The next seq of a session; `None` for one that is not there or was ended.

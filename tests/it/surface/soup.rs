@@ -39,7 +39,7 @@ const ARGS: [&str; 5] = [r#"{"a":1}"#, r#""{\"a\":""#, r#""""#, "null", "[]"];
 
 /// An event, without its seq; what it replaces is given by two numbers, to be cut to the length so far.
 #[derive(Clone, Debug)]
-struct Drop {
+pub(super) struct Drop {
     fields: String,
     replaces: Option<(u8, u8)>,
 }
@@ -69,7 +69,7 @@ fn placeable() -> impl Strategy<Value = String> {
     ]
 }
 
-fn soup() -> impl Strategy<Value = Vec<Drop>> {
+pub(super) fn soup() -> impl Strategy<Value = Vec<Drop>> {
     let drop = prop_oneof![
         4 => plain().prop_map(|fields| Drop { fields, replaces: None }),
         5 => placeable().prop_map(|fields| Drop { fields, replaces: None }),
@@ -84,7 +84,7 @@ fn soup() -> impl Strategy<Value = Vec<Drop>> {
 
 impl Drop {
     /// The event's line, as the one at `seq`.
-    fn line(&self, seq: usize, with_seq: bool) -> String {
+    pub(super) fn line(&self, seq: usize, with_seq: bool) -> String {
         let op = self.replaces.map(|(start, end)| {
             let within = |at: u8| usize::from(at) % (seq + 2);
             format!(r#","surfaceOp":{{"op":"replace","start":{},"end":{}}}"#, within(start), within(end))

@@ -82,6 +82,12 @@
 //! [`Session::resume`] closes it, so that an agent can go on. [`Session::replay`] gives a run again at its own pace, or
 //! plays it into a fork. [`Session::statistics`] and [`Store::statistics`] count and measure.
 //!
+//! # Damage
+//!
+//! What cannot be vouched for is an error and stays as it is. [`Scan`] tells all that is wrong in a store whose engine
+//! opens, [`Repair`] mends it, and [`Salvage`] makes a fresh store of what still reads where the engine does not open, or
+//! has fallen back behind what it once had. [`Store::backup`] copies a store that is in use.
+//!
 //! # Errors
 //!
 //! Every call that can fail gives an [`Error`], whose variants differ where a caller acts differently:

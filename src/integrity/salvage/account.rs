@@ -1,6 +1,6 @@
 //! What is missing: the seqs that neither blocks nor frames hold, before repair ends sessions there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
 use super::report::{SalvageReport, SalvagedSession};
@@ -94,7 +94,7 @@ impl Account {
     pub(super) fn report(
         mut self,
         storage: &dyn Storage,
-        recovered: &[StorageKey],
+        recovered: &BTreeSet<StorageKey>,
         report: &mut SalvageReport,
     ) -> Result<()> {
         let behind: Vec<u8> = format::HEADER_PREFIX.iter().map(|byte| byte + 1).collect();

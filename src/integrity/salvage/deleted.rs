@@ -22,52 +22,63 @@ pub(super) fn settle(
     storage: &dyn Storage,
     sieve: &mut Sieve<'_>,
     numbers: &mut WriteNumbers,
-) -> Result<Vec<StorageKey>> {
+) -> Result<BTreeSet<StorageKey>> {
     let headers = Headers::read(storage)?;
     for entry in prefixed(storage, format::TOMBSTONE_PREFIX) {
         sieve.deleted.extend(format::parse_tagged_key(format::TOMBSTONE_PREFIX, &entry?.0));
     }
     sieve.deleted.extend(headers.superseded(storage)?);
-    let mut recovered = Vec::new();
+    let mut recovered = BTreeSet::new();
     for key in &sieve.deleted {
-        let header = headers.all.get(key);
-        if let Some(header) = header {
-            forget_id(storage, header)?;
+        let known = headers.all.get(key);
+        if let Some(known) = known {
+            forget_id(storage, *key, &known.id)?;
         }
         if !sieve.deleted_too {
             let kept = headers.kept(*key, &sieve.deleted);
-            bury(storage, *key, header, kept, numbers)?;
-        } else if let Some(header) = header {
-            recover(storage, header, numbers)?;
-            recovered.push(*key);
+            bury(storage, *key, known.and_then(|known| known.parent), kept, numbers)?;
+        } else if known.is_some() {
+            recover(storage, *key, numbers)?;
+            recovered.insert(*key);
         }
     }
     Ok(recovered)
 }
 
-/// All sound headers.
+/// What sound headers say that is needed here.
+#[derive(Default)]
 struct Headers {
-    all: BTreeMap<StorageKey, SessionHeader>,
+    all: BTreeMap<StorageKey, Known>,
+    forks: BTreeMap<StorageKey, Vec<(StorageKey, u64)>>,
+}
+
+struct Known {
+    id: SessionId,
+    parent: Option<(StorageKey, u64)>,
 }
 
 impl Headers {
     fn read(storage: &dyn Storage) -> Result<Self> {
-        let mut all = BTreeMap::new();
+        let mut headers = Self::default();
         for entry in prefixed(storage, format::HEADER_PREFIX) {
             let (at, value) = entry?;
             let Some(key) = format::parse_tagged_key(format::HEADER_PREFIX, &at) else { continue };
-            all.extend(format::decode_header(key, &value).ok().map(|header| (key, header)));
+            let Ok(header) = format::decode_header(key, &value) else { continue };
+            if let Some((parent, prefix_len)) = header.parent {
+                headers.forks.entry(parent).or_default().push((key, prefix_len));
+            }
+            headers.all.insert(key, Known { id: header.id, parent: header.parent });
         }
-        Ok(Self { all })
+        Ok(headers)
     }
 
     /// The sessions whose ids lead to later ones.
     fn superseded(&self, storage: &dyn Storage) -> Result<Vec<StorageKey>> {
         let mut superseded = Vec::new();
-        for (key, header) in &self.all {
-            let leads_to = leads_to(storage, &header.id)?;
+        for (key, known) in &self.all {
+            let leads_to = leads_to(storage, &known.id)?;
             let later = leads_to.filter(|to| to > key).and_then(|to| self.all.get(&to));
-            if later.is_some_and(|later| later.id == header.id) {
+            if later.is_some_and(|later| later.id == known.id) {
                 superseded.push(*key);
             }
         }
@@ -76,18 +87,17 @@ impl Headers {
 
     /// How many of the first events of a deleted session its living forks need.
     fn kept(&self, session: StorageKey, deleted: &BTreeSet<StorageKey>) -> u64 {
-        // What a deleted fork shared, its own forks may still need.
         let mut kept = 0;
-        let mut wanted = vec![(session, u64::MAX)];
+        // What a deleted fork shared, its own forks may still need.
+        let mut waiting = vec![(session, u64::MAX)];
         let mut seen = BTreeSet::new();
-        while let Some((parent, at_most)) = wanted.pop() {
-            for (key, header) in &self.all {
-                let Some((_, prefix_len)) = header.parent.filter(|(of, _)| *of == parent) else { continue };
-                let shared = prefix_len.min(at_most);
-                if !deleted.contains(key) {
+        while let Some((parent, at_most)) = waiting.pop() {
+            for (fork, prefix_len) in self.forks.get(&parent).into_iter().flatten() {
+                let shared = (*prefix_len).min(at_most);
+                if !deleted.contains(fork) {
                     kept = kept.max(shared);
-                } else if seen.insert(*key) {
-                    wanted.push((*key, shared));
+                } else if seen.insert(*fork) {
+                    waiting.push((*fork, shared));
                 }
             }
         }
@@ -99,7 +109,7 @@ impl Headers {
 fn bury(
     storage: &dyn Storage,
     key: StorageKey,
-    header: Option<&SessionHeader>,
+    parent: Option<(StorageKey, u64)>,
     kept: u64,
     numbers: &mut WriteNumbers,
 ) -> Result<()> {
@@ -126,7 +136,7 @@ fn bury(
         format::labels_key(key).to_vec(),
         format::tombstone_key(key).to_vec(),
     ];
-    if let Some((parent, prefix_len)) = header.and_then(|header| header.parent) {
+    if let Some((parent, prefix_len)) = parent {
         records.push(format::edge_key(parent, prefix_len, key).to_vec());
     }
     let removals: Vec<_> = records.into_iter().map(|key| (key, None)).collect();
@@ -135,9 +145,10 @@ fn bury(
 }
 
 /// Makes a deleted session one of its own, under an id that says so.
-fn recover(storage: &dyn Storage, header: &SessionHeader, numbers: &mut WriteNumbers) -> Result<()> {
-    let key = header.key;
-    let header = SessionHeader { id: new_id(storage, &header.id, key)?, ..header.clone() };
+fn recover(storage: &dyn Storage, key: StorageKey, numbers: &mut WriteNumbers) -> Result<()> {
+    let value = storage.get(Map::Sessions, &format::header_key(key))?;
+    let Some(header) = value.and_then(|value| format::decode_header(key, &value).ok()) else { return Ok(()) };
+    let header = SessionHeader { id: new_id(storage, &header.id, key)?, ..header };
     let changes = [
         (format::tombstone_key(key).to_vec(), None),
         (format::header_key(key).to_vec(), Some(format::encode_header(&header, numbers.next()))),
@@ -156,10 +167,10 @@ fn new_id(storage: &dyn Storage, id: &SessionId, key: StorageKey) -> Result<Sess
     Ok(SessionId::new(&format!("{RECOVERED}{key}")).unwrap_or_else(|_| key.to_id()))
 }
 
-/// Takes the record away that leads from its id to this session.
-fn forget_id(storage: &dyn Storage, header: &SessionHeader) -> Result<()> {
-    if leads_to(storage, &header.id)? == Some(header.key) {
-        storage.apply(Map::Sessions, &[(format::id_key(&header.id), None)])?;
+/// Takes the record away that leads from an id to this session.
+fn forget_id(storage: &dyn Storage, key: StorageKey, id: &SessionId) -> Result<()> {
+    if leads_to(storage, id)? == Some(key) {
+        storage.apply(Map::Sessions, &[(format::id_key(id), None)])?;
     }
     Ok(())
 }

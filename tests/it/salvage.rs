@@ -554,3 +554,22 @@ fn a_fork_in_the_journal_of_a_parent_that_lost_events() {
     assert_eq!(behind, lines(&[small(4)], 4));
     store.close().unwrap();
 }
+
+/// Found by fuzzing: a session whose header was lost, whose id record is there, and which the journal still creates. The
+/// frame was taken for one of a session that exists, and no header was left.
+#[test]
+fn a_session_that_the_journal_creates_beside_its_id() {
+    let raw = Raw::new();
+    let store = raw.open();
+    let session = store.create(NewSession::with_id("a".parse().unwrap())).unwrap();
+    session.append(small(1).to_new()).unwrap();
+    let fork = store.fork(session.id(), Seq::new(1), NewSession::with_id("fork".parse().unwrap())).unwrap();
+    fork.append(small(2).to_new()).unwrap();
+    store.drain().unwrap();
+    // Of the records only the ids are left; of the journal everything.
+    let is_id = |value: &Vec<u8>| value[4] == 17;
+    let ids: Vec<_> = raw.values().into_iter().filter(is_id).collect();
+    let (report, salvaged) = on(&[("db", ids.concat()), ("segment-1", raw.file("segment-1"))]).unwrap();
+    assert_eq!((len(&salvaged, "a"), len(&salvaged, "fork")), (1, 2), "{report:?}");
+    store.close().unwrap();
+}

@@ -57,11 +57,11 @@ impl Mending<'_> {
                     Action::Create(new) | Action::Fork(new) => {
                         if !self.is_new(&new, &mut ends)? {
                             changed = true;
-                        } else if self.parent_holds(&new, &ends)? {
+                        } else if self.parent_holds(&new, &ends)? && !self.is_named(&new)? {
                             actions.push(Kept::Create(new));
                         } else {
                             changed = true;
-                            self.store_fork(&new)?;
+                            self.store_creation(&new)?;
                         }
                     }
                     Action::Run { key, run } => {
@@ -118,7 +118,10 @@ impl Mending<'_> {
         let storage = self.work.storage;
         let known = storage.get(Map::Sessions, &format::header_key(new.key))?.is_some()
             || ends.created.contains_key(&new.key)
-            || self.view().leads_to(&new.id)?.is_some_and(|key| !ends.deleted.contains(&key))
+            || self
+                .view()
+                .leads_to(&new.id)?
+                .is_some_and(|key| key != new.key && !ends.deleted.contains(&key))
             || ends
                 .created
                 .values()
@@ -142,11 +145,22 @@ impl Mending<'_> {
         Ok(there && len.is_some_and(|len| prefix_len <= len))
     }
 
-    /// Stores a fork that the journal creates, as one whose parent was damaged after it was drained.
-    fn store_fork(&mut self, new: &NewHeader) -> Result<()> {
-        let header = SessionHeader::new(new.clone(), Hash::UNKNOWN);
-        self.put_header(&header, "its parent has lost events that it shares")?;
-        let summary = Summary { len: new.prefix_len(), updated: new.created, hash: Hash::UNKNOWN };
+    /// Whether a session's id leads to it already: its header was lost, and replay would take it for one that exists.
+    fn is_named(&self, new: &NewHeader) -> Result<bool> {
+        Ok(self.view().leads_to(&new.id)? == Some(new.key))
+    }
+
+    /// Stores a session that the journal creates, as one that was drained and damaged afterwards.
+    fn store_creation(&mut self, new: &NewHeader) -> Result<()> {
+        let hash = match new.parent {
+            None => Hash::START,
+            Some((parent, prefix_len)) => self.view().hash_at(parent, prefix_len)?.unwrap_or(Hash::UNKNOWN),
+        };
+        self.put_header(
+            &SessionHeader::new(new.clone(), hash),
+            "the journal creates it, and does not stand alone",
+        )?;
+        let summary = Summary { len: new.prefix_len(), updated: new.created, hash };
         self.summarise(new, None, summary)?;
         self.relations(new.key)
     }

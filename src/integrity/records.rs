@@ -1,7 +1,7 @@
 //! Records that no session led to: each must belong to one that is there.
 
 use super::finding::{Finding, FindingKind, fault};
-use super::view::View;
+use super::view::{HIDDEN_PREFIX, LABELS_PREFIX, View};
 use crate::error::Result;
 use crate::format::{self, FormatError, QuarantineKey};
 use crate::id::StorageKey;
@@ -53,6 +53,20 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
     if key.starts_with(format::SUMMARY_PREFIX) {
         let Some(session) = format::parse_tagged_key(format::SUMMARY_PREFIX, key) else { return strange() };
         return lost_header(ground, session, "summary", key);
+    }
+    if key.starts_with(LABELS_PREFIX) || key.starts_with(HIDDEN_PREFIX) {
+        let (prefix, _) = key.split_at(1);
+        let Some(session) = format::parse_tagged_key(prefix, key) else { return strange() };
+        if format::write_number(value).is_none() {
+            let finding = Finding::error(FindingKind::Label, "a sound record", "one whose checksum is wrong");
+            return Ok(at(finding.of(None, session)));
+        }
+        if prefix == HIDDEN_PREFIX {
+            let finding =
+                Finding::notice(FindingKind::Leftover, "a finished import", "one that was interrupted");
+            return Ok(at(finding.of(None, session)));
+        }
+        return lost_header(ground, session, "labels", key);
     }
     if key.starts_with(format::TOMBSTONE_PREFIX) {
         let Some(session) = format::parse_tagged_key(format::TOMBSTONE_PREFIX, key) else { return strange() };
@@ -109,7 +123,9 @@ pub(super) fn of_sessions(ground: View<'_>, key: &[u8], value: &[u8]) -> Result<
 
 /// A finding for a record whose session has no header.
 fn lost_header(ground: View<'_>, session: StorageKey, what: &str, key: &[u8]) -> Result<Option<Finding>> {
-    if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some() {
+    if ground.storage.get(Map::Sessions, &format::header_key(session))?.is_some()
+        || ground.is_hidden(session)?
+    {
         return Ok(None);
     }
     let finding = Finding::error(FindingKind::Header, "a session's header", format!("only its {what}"));

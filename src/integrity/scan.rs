@@ -1,5 +1,8 @@
 //! The scan: of a whole store or one session, of an open store or of a folder.
 
+mod one;
+mod tail;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
@@ -13,13 +16,12 @@ use super::records;
 use super::report::{Head, ScanProgress, ScanReport};
 use super::session::{self, Checked, is_final};
 use super::view::{View, entries};
-use super::walk::{Buffers, Extent, Walk};
+use super::walk::Buffers;
 use crate::error::{Error, Result};
-use crate::format::{self, Hash, NewHeader, WriteNumber};
-use crate::id::{Seq, SessionId, StorageKey};
+use crate::format::{self, WriteNumber};
+use crate::id::{SessionId, StorageKey};
 use crate::log::core::Core;
 use crate::log::tail::SessionState;
-use crate::session::Session;
 use crate::storage::{JournalFiles, Map, Storage};
 use crate::store::{Handle, Store};
 
@@ -341,7 +343,7 @@ impl<'a> Scanner<'a> {
             }
         };
         if let (Some(handle), Some(core)) = (self.live, self.core()) {
-            tail(handle, core, key, &mut checked, &mut findings)?;
+            tail::read(handle, core, key, &mut checked, &mut findings)?;
         }
         Ok((checked, findings))
     }
@@ -349,7 +351,8 @@ impl<'a> Scanner<'a> {
     /// Whether the session was deleted: as storage, the journal or the open store has it.
     fn is_deleted(&self, key: StorageKey) -> Result<bool> {
         let in_journal = self.ground.pending.get(&key).is_some_and(|pending| pending.deleted.is_some());
-        let in_use = self.core().and_then(|core| state(core, key)).is_some_and(|state| state.is_deleted());
+        let in_use =
+            self.core().and_then(|core| tail::state(core, key)).is_some_and(|state| state.is_deleted());
         Ok(in_journal || in_use || self.ground.deleted(key)?.is_some())
     }
 
@@ -392,7 +395,10 @@ impl<'a> Scanner<'a> {
             let end = end.and_then(Result::ok).and_then(|(key, _)| format::parse_event_key(&key));
             from = Some(last.to_vec());
             // A drain writes the blocks of a new session before its header: looked at again, it is there.
-            if self.ground.new_header(at.key)?.is_some() || self.is_new(at.key) {
+            if self.ground.new_header(at.key)?.is_some()
+                || self.is_new(at.key)
+                || self.ground.is_hidden(at.key)?
+            {
                 continue;
             }
             if self.live.is_some() && format::write_number(&value).is_some_and(|number| number > self.mark) {
@@ -411,7 +417,7 @@ impl<'a> Scanner<'a> {
 
     /// Whether the open store knows the session from its journal.
     fn is_new(&self, key: StorageKey) -> bool {
-        self.core().is_some_and(|core| state(core, key).is_some())
+        self.core().is_some_and(|core| tail::state(core, key).is_some())
     }
 
     /// The records of `sessions`, each from its own side.
@@ -456,171 +462,4 @@ impl<'a> Scanner<'a> {
         }
         Ok(())
     }
-
-    /// One session, from its very first event on.
-    fn one(&mut self, id: &SessionId, expect: Option<(u64, HistoryHash)>) -> Result<()> {
-        let key = self.find(id)?;
-        self.session(key)?;
-        let Some(new) = self.new_header(key)? else { return Ok(()) };
-        let mut chain = vec![new];
-        let mut circle = false;
-        while let Some((parent, _)) = chain.last().and_then(|new| new.parent) {
-            circle = chain.iter().any(|new| new.key == parent);
-            match self.new_header(parent)?.filter(|_| !circle) {
-                Some(new) => chain.push(new),
-                None => break,
-            }
-        }
-        let rooted = chain.last().is_some_and(|new| new.parent.is_none());
-        let mut hash = Some(Hash::START).filter(|_| rooted && !circle);
-        let mut probed = hash.filter(|_| matches!(expect, Some((0, _))));
-        let whole = self.report.heads.first().map_or(0, |head| head.length);
-        let mut findings = Vec::new();
-        for at in (0..chain.len()).rev() {
-            let Some(new) = chain.get(at) else { continue };
-            let to = (0..at).filter_map(|below| chain.get(below)).map(NewHeader::prefix_len).min();
-            // Its own part was looked at; here only its hash is followed.
-            let own = to.is_none();
-            let to = to.unwrap_or(whole);
-            let from = new.prefix_len();
-            if from >= to && !own {
-                continue;
-            }
-            let stored = self.ground.summary(new.key)?.map_or(from, |summary| summary.len).min(to);
-            let extent = Extent { key: new.key, from, hash, to: stored, part: true, mark: self.mark };
-            let id = new.id.as_str().to_owned();
-            let key = new.key;
-            let mut tell = |finding: Finding| {
-                if !own && findings.len() < KEPT {
-                    findings.push(finding.of(Some(&id), key));
-                }
-            };
-            let mut walk = Walk::new(extent, expect.map(|(seq, _)| seq), &mut self.buffers, &mut tell);
-            walk.stored(self.ground.storage, None);
-            for (commit, run) in self.ground.pending.get(&key).into_iter().flat_map(|pending| &pending.runs) {
-                walk.run(&format!("commit {commit}"), run);
-            }
-            let walked = walk.done();
-            probed = probed.or(walked.probed);
-            hash = walked.hash_at_end;
-            if let (Some(handle), true) = (self.live, stored < to) {
-                (hash, probed) = follow_tail(handle, new, (stored, to), (hash, probed), expect)?;
-            }
-        }
-        findings.into_iter().for_each(|finding| self.report.add(finding));
-        if let Some((seq, expected)) = expect {
-            let found = match probed.map(HistoryHash::from) {
-                Some(hash) if hash == expected => return Ok(()),
-                Some(hash) => format!("hash {hash}"),
-                None if seq > whole => format!("a session of {whole} events"),
-                None => "events that cannot be read".to_owned(),
-            };
-            let expected = format!("hash {expected} after the first {seq} events");
-            let mut finding = Finding::error(FindingKind::Expected, expected, found);
-            finding.map = "events";
-            self.report.add(finding.seqs(0..seq).of(Some(id.as_str()), key));
-        }
-        Ok(())
-    }
-
-    fn new_header(&self, key: StorageKey) -> Result<Option<NewHeader>> {
-        if let Some(new) = self.ground.new_header(key)? {
-            return Ok(Some(new));
-        }
-        let Some(core) = self.core() else { return Ok(None) };
-        Ok(core.catalog.by_key(key, core.storage.as_ref())?.map(|state| state.header.clone()))
-    }
-
-    fn find(&mut self, id: &SessionId) -> Result<StorageKey> {
-        let waiting = self.ground.pending.values().filter_map(|pending| pending.created.as_ref());
-        if let Some((_, new)) = waiting.into_iter().find(|(_, new)| new.id == *id) {
-            return Ok(new.key);
-        }
-        if let Some(core) = self.core()
-            && let Some(state) = core.undrained().iter().find(|state| state.header.id == *id)
-        {
-            return Ok(state.key());
-        }
-        match self.ground.storage.get(Map::Sessions, &format::id_key(id))? {
-            None => Err(Error::SessionNotFound { session: id.clone() }),
-            Some(value) => format::decode_id(id, &value)
-                .map_err(|error| error.at(crate::error::Place::new("id record").session(id))),
-        }
-    }
-}
-
-/// The session as an open store has it. Damage is found where it stands, not here.
-fn state(core: &Core, key: StorageKey) -> Option<Arc<SessionState>> {
-    core.catalog.by_key(key, core.storage.as_ref()).ok().flatten()
-}
-
-/// What an open store has of a session that is not in blocks: as readers get it.
-fn tail(
-    handle: &Handle,
-    core: &Core,
-    key: StorageKey,
-    checked: &mut Checked,
-    findings: &mut Vec<Finding>,
-) -> Result<()> {
-    let Some(state) = state(core, key) else { return Ok(()) };
-    if state.lock().created.is_none() || state.is_deleted() {
-        return Ok(());
-    }
-    if checked.id.is_none() {
-        checked.id = Some(state.header.id.as_str().to_owned());
-        checked.len = state.header.prefix_len();
-        let session = Session::new(handle.clone(), Arc::clone(&state));
-        checked.head = session.history_hash_at(Seq::new(checked.len)).ok().map(|hash| Hash(*hash.as_bytes()));
-    }
-    let session = Session::new(handle.clone(), Arc::clone(&state));
-    if session.len() <= checked.len {
-        return Ok(());
-    }
-    let mut line = Vec::new();
-    for event in session.read_from(Seq::new(checked.len))? {
-        match event {
-            Ok(event) => {
-                line.clear();
-                event.write_json(&mut line);
-                checked.head = checked.head.map(|hash| hash.next(&line));
-                checked.len += 1;
-                checked.events += 1;
-            }
-            Err(error) if is_final(&error) => return Err(error),
-            Err(error) => {
-                let finding = Finding::error(
-                    FindingKind::Gap,
-                    format!("seq {}", checked.len),
-                    super::finding::told(&error),
-                );
-                findings.push(finding.of(Some(state.header.id.as_str()), key));
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Follows the running hash through the tail of an open store.
-fn follow_tail(
-    handle: &Handle,
-    new: &NewHeader,
-    (from, to): (u64, u64),
-    (mut hash, mut probed): (Option<Hash>, Option<Hash>),
-    expect: Option<(u64, HistoryHash)>,
-) -> Result<(Option<Hash>, Option<Hash>)> {
-    let core = handle.core();
-    let Some(state) = core.catalog.by_key(new.key, core.storage.as_ref())? else { return Ok((None, probed)) };
-    let session = Session::new(handle.clone(), state);
-    let mut line = Vec::new();
-    for event in session.read_range(Seq::new(from)..Seq::new(to))? {
-        let Ok(event) = event else { return Ok((None, probed)) };
-        line.clear();
-        event.write_json(&mut line);
-        hash = hash.map(|hash| hash.next(&line));
-        if expect.is_some_and(|(seq, _)| seq == event.seq.get() + 1) {
-            probed = hash;
-        }
-    }
-    Ok((hash, probed))
 }

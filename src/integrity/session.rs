@@ -243,6 +243,10 @@ fn parent(
             tell(Finding::error(kind, "the edge from the parent", found).at(Map::Sessions, &at));
         }
     }
+    // Who shares nothing needs no parent: that may have been deleted, and be gone.
+    if prefix_len == 0 && ground.new_header(parent)?.is_none() {
+        return Ok(());
+    }
     let Some(parent_header) = ground.new_header(parent)? else {
         let finding = Finding::error(FindingKind::MissingParent, format!("parent {parent}"), "none");
         tell(finding.at(Map::Sessions, &header).seqs(0..prefix_len));

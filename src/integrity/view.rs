@@ -12,6 +12,10 @@ use crate::format::{
 use crate::id::{SessionId, StorageKey};
 use crate::storage::{Entries, Map, Storage};
 
+/// The prefixes of records that are checked by their envelope alone: labels, and imports that are not published.
+pub(super) const LABELS_PREFIX: &[u8] = b"l";
+pub(super) const HIDDEN_PREFIX: &[u8] = b"m";
+
 /// All entries of a map whose keys begin with `prefix`, behind `after` if that is given.
 pub(super) fn entries(storage: &dyn Storage, map: Map, prefix: &[u8]) -> Entries {
     let behind: Vec<u8> = prefix.iter().map(|byte| byte.saturating_add(1)).collect();
@@ -71,6 +75,12 @@ impl View<'_> {
         Ok(value.map(|value| format::decode_tombstone(key, &value).unwrap_or(broken)))
     }
 
+    /// Whether an import of this session has begun and was not published: it has no header yet.
+    pub(super) fn is_hidden(&self, key: StorageKey) -> Result<bool> {
+        let at = [HIDDEN_PREFIX, &key.0].concat();
+        Ok(self.storage.get(Map::Sessions, &at)?.is_some())
+    }
+
     /// The session that an id leads to.
     pub(super) fn leads_to(&self, id: &SessionId) -> Result<Option<StorageKey>> {
         let value = self.storage.get(Map::Sessions, &format::id_key(id))?;
@@ -116,6 +126,9 @@ impl View<'_> {
     /// The running hash behind the first `at` events of `key`, as blocks, records and the journal have it; `None` where
     /// they do not give it.
     pub(super) fn hash_at(&self, key: StorageKey, at: u64) -> Result<Option<Hash>> {
+        if at == 0 {
+            return Ok(Some(Hash::START));
+        }
         // Pieces of the journal that lie between what storage gives and `at`, the last one first.
         let mut pieces = Vec::new();
         let (mut key, mut at) = (key, at);

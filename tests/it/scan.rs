@@ -637,3 +637,22 @@ fn what_a_deleted_session_lends_is_checked() {
     flip(&bytes, Map::Sessions, (tombstone, value), 52);
     assert_eq!(kinds(&bytes.scan()), [FindingKind::Tombstone]);
 }
+
+/// A fork that shares nothing needs no parent: one that was deleted, and is gone, is not missed. (The model found it.)
+#[test]
+fn a_fork_of_nothing_misses_no_parent() {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    say(&store.create(NewSession::with_id(id("a"))).unwrap(), 2);
+    say(&store.fork(&id("a"), Seq::ZERO, NewSession::with_id(id("b"))).unwrap(), 2);
+    store.delete(&id("a")).unwrap();
+    store.drain().unwrap();
+    assert_eq!(store.scan().unwrap().findings, []);
+    let noted = store.session(&id("b")).unwrap().history_hash().unwrap();
+    store.close().unwrap();
+    assert_eq!(bytes.scan().findings, []);
+    assert!(bytes.plan().is_empty());
+    let report =
+        Scan::new().session(id("b")).expect(2, noted).on(&bytes.storage, &bytes.files, [0; 16]).unwrap();
+    assert_eq!(report.findings, []);
+}

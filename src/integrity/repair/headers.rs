@@ -84,7 +84,9 @@ impl Mending<'_> {
 
     fn is_lost(&self, key: StorageKey) -> Result<bool> {
         let created = self.pending.get(&key).is_some_and(|pending| pending.created.is_some());
-        Ok(!created && self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_none())
+        Ok(!created
+            && !self.view().is_hidden(key)?
+            && self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_none())
     }
 
     fn broken_headers(&mut self, lost: &mut BTreeMap<StorageKey, Lost>) -> Result<()> {

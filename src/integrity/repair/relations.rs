@@ -6,9 +6,9 @@ use super::Mending;
 use crate::error::{Place, Result};
 use crate::format::{self, FormatError, Hash, SessionHeader, Tombstone};
 use crate::id::StorageKey;
-use crate::integrity::finding::FindingKind;
+use crate::integrity::finding::{Finding, FindingKind};
 use crate::integrity::records;
-use crate::integrity::view::entries;
+use crate::integrity::view::{HIDDEN_PREFIX, entries};
 use crate::integrity::work::RemedyKind;
 use crate::storage::Map;
 
@@ -43,7 +43,10 @@ impl Mending<'_> {
             self.work.say(RemedyKind::Rebuilt, Some(&id), None, "the edge from its parent");
             self.work.change(Map::Sessions, &[(at.to_vec(), Some(value))])?;
         }
-        let Some(parent_header) = self.view().new_header(parent)? else { return self.stand_in(parent) };
+        let Some(parent_header) = self.view().new_header(parent)? else {
+            // Who shares nothing needs none: it was deleted.
+            return if prefix_len == 0 { Ok(()) } else { self.stand_in(parent) };
+        };
         let len = self.view().len(&parent_header)?.unwrap_or_default();
         let cut = self.view().deleted(parent)?.is_some_and(|tombstone| tombstone.kept <= len);
         if prefix_len > len && !cut && self.view().ended(parent)? != Some(len) {
@@ -96,7 +99,11 @@ impl Mending<'_> {
             if self.tombstone(&key, &value)? {
                 continue;
             }
-            if let Some(finding) = records::of_sessions(self.view(), &key, &value)? {
+            // An import that was interrupted is taken away as a whole, by the next open.
+            let is_hidden =
+                |finding: &Finding| key.starts_with(HIDDEN_PREFIX) && finding.kind == FindingKind::Leftover;
+            let finding = records::of_sessions(self.view(), &key, &value)?;
+            if let Some(finding) = finding.filter(|finding| !is_hidden(finding)) {
                 found.push((key, value, finding));
             }
         }
@@ -141,22 +148,14 @@ impl Mending<'_> {
     }
 
     /// An end mark that cannot be read says nothing.
-    fn end_mark(&self, key: &[u8], value: &[u8]) -> Result<Option<crate::integrity::finding::Finding>> {
+    fn end_mark(&self, key: &[u8], value: &[u8]) -> Result<Option<Finding>> {
         let Some(session) = format::parse_tagged_key(format::END_MARK_PREFIX, key) else { return Ok(None) };
         let Err(error) = format::decode_end_mark(session, value) else { return Ok(None) };
         let kind = FindingKind::Undecodable.unless_newer(&error);
-        Ok(Some(crate::integrity::finding::Finding::error(
-            kind,
-            "an end mark",
-            crate::integrity::finding::fault(&error),
-        )))
+        Ok(Some(Finding::error(kind, "an end mark", crate::integrity::finding::fault(&error))))
     }
 
-    fn remove(
-        &mut self,
-        map: Map,
-        found: Vec<(Vec<u8>, Vec<u8>, crate::integrity::finding::Finding)>,
-    ) -> Result<()> {
+    fn remove(&mut self, map: Map, found: Vec<(Vec<u8>, Vec<u8>, Finding)>) -> Result<()> {
         for (key, value, finding) in found {
             if finding.kind == FindingKind::UnknownVersion {
                 let number = finding.found.rsplit(' ').next().and_then(|number| number.parse().ok());

@@ -220,6 +220,14 @@ pub(crate) fn read_frame(bytes: &[u8], store_id: [u8; 16]) -> Result<FrameView<'
     })
 }
 
+/// What stands where a frame of this store is awaited and has all of its header but the magic: the number that it claims,
+/// and its length.
+pub(crate) fn headless_frame(bytes: &[u8], store_id: [u8; 16]) -> Option<(u64, usize)> {
+    let header = parse_header(bytes).filter(|_| !bytes.starts_with(&MAGIC))?;
+    let ours = header.store_id == store_id && header.version == FORMAT_VERSION && header.reserved == [0; 3];
+    Some((header.commit, header.len.min(bytes.len()))).filter(|_| ours && header.commit <= MAX_NUMBER)
+}
+
 struct Header {
     len: usize,
     crc: u32,

@@ -121,7 +121,7 @@ pub(crate) use self::{
     found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     frame::{
         Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_frame, find_magic,
-        read_frame,
+        headless_frame, read_frame,
     },
     hash::Hash,
     key::*,

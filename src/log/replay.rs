@@ -217,12 +217,14 @@ impl<'a> Frames<'a> {
             Self { valid: BTreeMap::new(), places: BTreeMap::new(), broken: Vec::new(), drained };
         for (index, segment) in found.segments.iter().enumerate() {
             let mut from = 0;
+            frames.look_for_headless(index, segment, 0, store_id);
             while let Some(at) = format::find_magic(&segment.bytes, from) {
                 let bytes = segment.bytes.get(at..).unwrap_or_default();
                 from = at + FRAME_ALIGN;
                 match format::read_frame(bytes, store_id) {
                     Ok(frame) => {
                         from = at + frame.len;
+                        frames.look_for_headless(index, segment, from, store_id);
                         if frame.commit > drained {
                             frames.places.insert(frame.commit, (index, at, frame.len));
                             frames.valid.insert(frame.commit, frame);
@@ -244,6 +246,16 @@ impl<'a> Frames<'a> {
             }
         }
         Ok(frames)
+    }
+
+    /// Notes a frame whose magic is damaged, at a place where one is awaited: nothing else would tell it from no frame.
+    fn look_for_headless(&mut self, index: usize, segment: &FoundSegment, at: usize, store_id: [u8; 16]) {
+        let bytes = segment.bytes.get(at..).unwrap_or_default();
+        if let Some((commit, len)) = format::headless_frame(bytes, store_id)
+            && commit > self.drained
+        {
+            self.broken.push((index, at, len));
+        }
     }
 
     /// The first number that is missing: what stands behind it was never acknowledged, or this is an error.

@@ -573,3 +573,21 @@ fn a_session_that_the_journal_creates_beside_its_id() {
     assert_eq!((len(&salvaged, "a"), len(&salvaged, "fork")), (1, 2), "{report:?}");
     store.close().unwrap();
 }
+
+/// Found by fuzzing: of a store nothing but its journal is left. The new one had no count of opens, and did not open.
+#[test]
+fn nothing_but_the_journal_is_left() {
+    let folder = folder();
+    let (live, old) = (folder.path().join("live"), folder.path().join("old"));
+    let store = quiet().open(&live).unwrap();
+    let session = store.create(NewSession::with_id("a".parse().unwrap())).unwrap();
+    let mut truth = Truth::from([("a".to_owned(), Vec::new())]);
+    say(&session, &mut truth, 30, 5);
+    copy(&live, &old);
+    store.close().unwrap();
+    drop((store, session));
+    let len = std::fs::metadata(old.join("engine-1/db")).unwrap().len() as usize;
+    std::fs::write(old.join("engine-1/db"), vec![7; len]).unwrap();
+    salvage(&old, &folder.path().join("new"));
+    all_there(&truth, &folder.path().join("new"));
+}

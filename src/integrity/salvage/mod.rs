@@ -26,8 +26,8 @@ use self::sieve::Sieve;
 use super::carve::{Carved, Raw, carve_values};
 use super::repair::{self, Ground, Mode};
 use crate::error::{Error, Place, Result};
-use crate::format::{FORMAT_VERSION, WriteNumbers};
-use crate::storage::{self, JournalFiles, RawFolder, Storage};
+use crate::format::{self, FORMAT_VERSION, Opened, WriteNumbers};
+use crate::storage::{self, JournalFiles, Map, RawFolder, Storage};
 use crate::store::Parts;
 
 /// What a salvage leaves free beside all that it may write.
@@ -230,7 +230,11 @@ impl Salvage {
                 },
             });
         }
-        let mut numbers = WriteNumbers::new(sieve.next_open());
+        let count = sieve.next_open();
+        let mut numbers = WriteNumbers::new(count);
+        // Also where nothing but frames was found: without it a store with a description does not open.
+        let opened = format::encode_opened(Opened { count }, numbers.next());
+        storage.insert(Map::Sessions, format::OPENED_KEY, &opened)?;
         let recovered = deleted::settle(storage, &mut sieve, &mut numbers)?;
         frames.make_known(storage, &mut numbers)?;
         sieve.report(report);

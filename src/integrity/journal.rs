@@ -111,12 +111,14 @@ impl<'a> Frames<'a> {
         };
         for (segment, file) in bytes.segments.iter().enumerate() {
             let mut from = 0;
+            frames.look_for_headless(segment, file, 0, store_id);
             while let Some(at) = format::find_magic(&file.bytes, from) {
                 let rest = file.bytes.get(at..).unwrap_or_default();
                 from = at + FRAME_ALIGN;
                 match format::read_frame(rest, store_id) {
                     Ok(frame) => {
                         from = at + frame.len;
+                        frames.look_for_headless(segment, file, from, store_id);
                         if frame.commit > frames.drained {
                             frames.valid.insert(frame.commit, (frame, Spot { segment, at, len: frame.len }));
                         }
@@ -141,6 +143,16 @@ impl<'a> Frames<'a> {
         }
         frames.damaged = frames.valid.range(frames.end..).any(|(_, (frame, _))| frame.durable >= frames.end);
         frames
+    }
+
+    /// Notes a frame whose magic is damaged, at a place where one is awaited.
+    fn look_for_headless(&mut self, segment: usize, file: &SegmentFile, at: usize, store_id: [u8; 16]) {
+        let bytes = file.bytes.get(at..).unwrap_or_default();
+        if let Some((commit, len)) = format::headless_frame(bytes, store_id)
+            && commit > self.drained
+        {
+            self.broken.push((commit, Spot { segment, at, len }));
+        }
     }
 
     pub(super) fn highest(&self) -> u64 {

@@ -513,3 +513,16 @@ fn lost_sectors_of_the_engines_file() {
         account(if killed { "sectors, killed" } else { "sectors, closed" }, &damages, &run(&image, &damages));
     }
 }
+
+/// Found by a full run: the magic of the last frame, which no seal covers yet. It looked like no frame at all; now it is a
+/// torn end, which is kept and told.
+#[test]
+fn flips_in_the_magic_of_the_last_frame() {
+    let image = image(true, false);
+    let file = PathBuf::from("journal/segment-1");
+    let last = image.files[&file].windows(8).rposition(|bytes| bytes == b"\xffSLframe").unwrap();
+    let flip = |at: usize, xor| Damage { file: file.clone(), at, how: How::Flip(xor) };
+    let damages: Vec<_> = (last..last + 56).flat_map(|at| PATTERNS.map(|xor| flip(at, xor))).collect();
+    let outcomes = run(&image, &damages);
+    account("flip, last frame", &damages, &outcomes);
+}

@@ -403,6 +403,22 @@ pub enum Corruption {
         /// The commit's number.
         commit: u64,
     },
+    /// A file of the journal has a size that none is made with: it was cut short.
+    #[error("no segment has {bytes} bytes: it was cut short")]
+    SegmentSize {
+        /// The size that was found.
+        bytes: u64,
+    },
+    /// The engine holds less than when the store was last closed: damage that it took for the end of its file.
+    #[error(
+        "the engine holds commits up to {found}, and held them up to {expected} when the store was closed"
+    )]
+    EngineFellBack {
+        /// The commit up to which it held everything then.
+        expected: u64,
+        /// The commit up to which it does now.
+        found: u64,
+    },
     /// Opening the engine's files failed in the engine itself.
     #[error("the engine cannot open its files: {message}")]
     Engine {

@@ -89,6 +89,12 @@
 //! and reads them again: a file as a whole or not at all. What it builds on is public: [`Store::create_hidden`] makes a
 //! session that nobody sees until it is published, and [`Session::running_hash`] says whether two histories are equal.
 //!
+//! # Damage
+//!
+//! What cannot be vouched for is an error and stays as it is. [`Scan`] tells all that is wrong in a store whose engine
+//! opens, [`Repair`] mends it, and [`Salvage`] makes a fresh store of what still reads where the engine does not open, or
+//! has fallen back behind what it once had. [`Store::backup`] copies a store that is in use.
+//!
 //! # Errors
 //!
 //! Every call that can fail gives an [`Error`], whose variants differ where a caller acts differently:
@@ -136,8 +142,9 @@ pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Resul
 pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
-    BackupReport, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind, Repair,
-    RepairReport, Scan, ScanProgress, ScanReport, Severity,
+    BackupReport, EngineOutcome, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind,
+    Repair, RepairReport, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession, Scan,
+    ScanProgress, ScanReport, Severity,
 };
 pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
 pub use list::Sessions;

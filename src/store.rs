@@ -23,7 +23,7 @@ use crate::options::{NewSession, StoreOptions};
 use crate::session::Session;
 use crate::storage::{
     Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
-    Reserve, SledStorage, Storage,
+    Reserve, SledStorage, Storage, Witness,
 };
 
 /// Space that a full disk leaves to open, delete, prune and close.
@@ -144,6 +144,8 @@ impl Store {
         let durability = storage.durability();
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let opened = (|| {
+            // Before anything is written.
+            parts::check_witness(&folder, &files, parts::drained(storage.as_ref())?.unwrap_or(0))?;
             let open_count = log::replay::count_open(storage.as_ref(), folder.description().is_some())?;
             let store_id =
                 folder.description().map_or_else(|| *uuid::Uuid::now_v7().as_bytes(), |d| d.store_id);
@@ -467,6 +469,10 @@ impl Opened {
             outcome = core.drain.finish(core);
         }
         let closed = core.storage.close();
+        if let (Ok(()), Ok(()), Some(path)) = (&outcome, &closed, self.info.path.as_deref()) {
+            // What an earlier close noted is true, too.
+            let _ = Witness { drained: core.drain.through() }.write(path);
+        }
         // The lock goes last: the next open finds everything let go.
         folder.take();
         core.wake_all();

@@ -1,7 +1,8 @@
 //! Writes the seed corpora: `cargo run --release --example seeds`, in the folder `fuzz`.
 //!
-//! For `event_json`, a line of each file in `tests/data/cases`; for `import`, those files and a fork; for `journal` and `block`, inputs that do each kind of
-//! damage once, and what a journal looks like; for `ops`, any bytes are a script.
+//! For `event_json`, a line of each file in `tests/data/cases`; for `import`, those files and a fork; for `journal` and
+//! `block`, inputs that do each kind of damage once, and what a journal looks like; for `salvage`, the same and raw
+//! values; for `ops`, any bytes are a script.
 
 use std::fs;
 use std::io::Result;
@@ -14,6 +15,7 @@ fn main() -> Result<()> {
     import()?;
     journal()?;
     block()?;
+    salvage()?;
     ops()
 }
 
@@ -82,6 +84,22 @@ fn block() -> Result<()> {
         seed("block", &format!("damage_{kind}"), &input)?;
     }
     Ok(())
+}
+
+fn salvage() -> Result<()> {
+    // Which base; gaps between its values; then what is done to which file.
+    for kind in 0..10 {
+        let gaps = [7 * kind; 40];
+        let input = [&[kind % 5 | (kind & 1) << 3][..], &gaps, &[kind % 3, kind, 0, 60, 1, 3, 7, 1, 9]].concat();
+        seed("salvage", &format!("damage_{kind}"), &input)?;
+    }
+    let base = &KILLED[0];
+    let values = base.image.sessions.values().chain(base.image.events.values());
+    let raw: Vec<u8> = values.take(12).flatten().copied().collect();
+    seed("salvage", "raw", &[&[5], raw.as_slice()].concat())?;
+    let segment: Vec<u8> = base.image.files.values().flatten().copied().collect();
+    let half: Vec<u8> = raw.iter().copied().chain(std::iter::repeat(0)).take(segment.len()).collect();
+    seed("salvage", "raw_and_segment", &[&[5 | 8][..], &half, &segment].concat())
 }
 
 fn ops() -> Result<()> {

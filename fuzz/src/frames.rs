@@ -50,6 +50,13 @@ pub fn fix(file: &mut [u8]) {
     }
 }
 
+/// The whole frames in a file, wherever they stand.
+pub fn found(file: &[u8]) -> Vec<&[u8]> {
+    let starts = file.windows(MAGIC.len()).enumerate().filter(|(_, bytes)| *bytes == MAGIC);
+    let frames = starts.filter_map(|(start, _)| frame(file, start));
+    frames.filter(|frame| is_whole(frame)).collect()
+}
+
 /// The whole frames in the journal of `image`.
 pub fn whole(image: &Image) -> HashSet<&[u8]> {
     let frames = image.files.values().flat_map(|file| {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 
+use crate::base::SEGMENT_BYTES;
 use sessionlog::storage::{JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{Result, Store, StoreOptions};
 
@@ -53,7 +54,19 @@ impl Seams {
     }
 }
 
+/// Gives a file that is kept without the zeros at its end a size that segments are made with.
+fn whole_segment(file: &mut Vec<u8>) {
+    file.resize(file.len().next_multiple_of(SEGMENT_BYTES).max(SEGMENT_BYTES), 0);
+}
+
 impl Image {
+    /// The same with segments of the sizes that they are made with: others are refused before they are looked at.
+    pub fn with_whole_segments(mut self) -> Self {
+        let segments = self.files.iter_mut().filter(|(name, _)| name.starts_with("segment-"));
+        segments.for_each(|(_, file)| whole_segment(file));
+        self
+    }
+
     /// Lays the bytes down where a store can be opened on them.
     pub fn seams(&self) -> Seams {
         let seams = Seams::default();

@@ -67,6 +67,40 @@ pub fn rekey(key: &[u8], value: &mut [u8]) {
     }
 }
 
+/// The places where values start in a raw file, whatever is behind them.
+pub fn starts(file: &[u8]) -> Vec<usize> {
+    let starts = file.windows(MAGIC.len()).enumerate().filter(|(_, bytes)| *bytes == MAGIC);
+    starts.map(|(at, _)| at).collect()
+}
+
+/// The value at `start`, as long as it says it is.
+fn value(file: &[u8], start: usize) -> Option<&[u8]> {
+    let rest = file.get(start..)?;
+    let len = u32::from_be_bytes(*rest.get(PAYLOAD_LEN.start..)?.first_chunk()?) as usize;
+    rest.get(..ENVELOPE_LEN.checked_add(len)?)
+}
+
+/// The values in a raw file whose checksums are right.
+pub fn found(file: &[u8]) -> Vec<&[u8]> {
+    let values = starts(file).into_iter().filter_map(|start| value(file, start));
+    values.filter(|value| is_whole(value)).collect()
+}
+
+/// Makes the checksum of each value in a raw file right, in the order in which they stand. A start within a value is left
+/// alone.
+pub fn fix_all(file: &mut [u8]) {
+    let mut end = 0;
+    for start in starts(file) {
+        if start < end {
+            continue;
+        }
+        if let Some(len) = value(file, start).map(<[u8]>::len) {
+            fix(&mut file[start..start + len]);
+            end = start + len;
+        }
+    }
+}
+
 /// The values whose checksums are right.
 pub fn whole(image: &Image) -> HashSet<&[u8]> {
     let values = image.sessions.values().chain(image.events.values());

@@ -54,6 +54,18 @@ impl Failure {
         Self::Told { code: NO_STORE, message: with_causes(error), hint: hint(error) }
     }
 
+    /// A salvage that could not be done.
+    pub(crate) fn salvage(error: &Error) -> Self {
+        let code = match error {
+            Error::UnsupportedFormat { .. } => NO_STORE,
+            error => code(error),
+        };
+        let told = matches!(error, Error::NoStore { .. } | Error::NotAStore { .. });
+        let hint =
+            if told { Some("name the folder of a store, damaged as it may be".into()) } else { hint(error) };
+        Self::Told { code, message: with_causes(error), hint }
+    }
+
     /// A folder that is looked at without opening the store in it: what is about a session is not about the folder.
     pub(crate) fn folder(error: &Error) -> Self {
         match error {
@@ -164,7 +176,14 @@ fn hint(error: &Error) -> Option<String> {
         Error::NoStore { .. } => {
             "`sessionlog create` makes one here; --store DIR or SESSIONLOG_STORE name another place"
         }
-        Error::Corrupt { corruption: Corruption::Engine { .. } | Corruption::Missing { .. }, .. }
+        Error::Corrupt {
+            corruption:
+                Corruption::Engine { .. }
+                | Corruption::Missing { .. }
+                | Corruption::EngineFellBack { .. }
+                | Corruption::SegmentSize { .. },
+            ..
+        }
         | Error::NotAStore { reason: DESCRIPTION_LOST, .. } => {
             "nothing was changed: `sessionlog salvage OLD NEW` gets what is left of a store that does not open"
         }

@@ -24,6 +24,7 @@ mod replay;
 mod resolve;
 mod resume;
 mod rm;
+mod salvage;
 mod scan;
 mod show;
 mod stats;
@@ -67,6 +68,7 @@ enum Command {
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
+    Salvage(salvage::Args),
     Scan(scan::Args),
     Repair(repair::Args),
     Backup(backup::Args),
@@ -98,10 +100,23 @@ pub(crate) fn main() -> ExitCode {
             return exit::of_parser(&report);
         }
     };
+    silence_the_engine();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Keeps the engine's panics off standard error. The library catches them, on files that are damaged, and says in an error
+/// what is wrong; the engine's words quote whole pages.
+fn silence_the_engine() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let in_engine = panic.location().is_some_and(|location| location.file().contains("/sled-"));
+        if !in_engine {
+            told(panic);
+        }
+    }));
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
@@ -124,6 +139,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
+        Command::Salvage(args) => salvage::run(&args, &mut out),
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),

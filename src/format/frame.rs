@@ -151,6 +151,14 @@ impl FrameBuilder {
         &self.buffer
     }
 
+    /// The same frame, as one of another store.
+    pub(crate) fn copy(&mut self, frame: &FrameView<'_>, store_id: [u8; 16]) -> &[u8] {
+        self.begin(store_id, frame.commit, frame.durable);
+        self.buffer.extend_from_slice(frame.actions);
+        self.actions = frame.action_count;
+        self.finish()
+    }
+
     /// Gives the buffer back.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.buffer
@@ -235,6 +243,14 @@ pub(crate) fn read_frame(bytes: &[u8], store_id: [u8; 16]) -> Result<FrameView<'
         action_count: header.actions,
         actions,
     })
+}
+
+/// What stands where a frame of this store is awaited and has all of its header but the magic: the number that it claims,
+/// and its length.
+pub(crate) fn headless_frame(bytes: &[u8], store_id: [u8; 16]) -> Option<(u64, usize)> {
+    let header = parse_header(bytes).filter(|_| !bytes.starts_with(&MAGIC))?;
+    let ours = header.store_id == store_id && header.version == FORMAT_VERSION && header.reserved == [0; 3];
+    Some((header.commit, header.len.min(bytes.len()))).filter(|_| ours && header.commit <= MAX_NUMBER)
 }
 
 struct Header {
@@ -353,6 +369,18 @@ impl<'a> Actions<'a> {
         let key = StorageKey(self.reader.array().ok_or_else(undecodable)?);
         let body = self.reader.len().and_then(|len| self.reader.take(len)).ok_or_else(undecodable)?;
         Ok((key, parse_labels(body)?))
+    }
+}
+
+/// Finds the first place at or behind `from`, wherever it is, that starts as a frame does: in damaged files.
+pub(crate) fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| *byte == MAGIC[0])?;
+        if bytes.get(at..)?.starts_with(&MAGIC) {
+            return Some(at);
+        }
+        at += 1;
     }
 }
 

@@ -106,6 +106,7 @@ mod care;
 mod checkpoint;
 mod convert;
 mod envelope;
+mod found;
 mod frame;
 mod hash;
 mod key;
@@ -124,8 +125,10 @@ pub(crate) use self::{
     block::{BlockHeader, BlockView, WriteNumber, WriteNumbers, open_block},
     care::*,
     checkpoint::{Checkpoint, CheckpointReader, MAX_CHECKPOINT_BYTES},
+    found::{FoundValue, Home, MAX_FOUND_BYTES, NotFound, find_value, read_found},
     frame::{
-        Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_magic, read_frame,
+        Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder, FrameFault, FrameView, find_frame, find_magic,
+        headless_frame, read_frame,
     },
     hash::Hash,
     key::*,

@@ -7,6 +7,7 @@ use super::finding::{Finding, FindingKind, fault};
 use crate::error::{Error, Result};
 use crate::format::{self, Action, FRAME_ALIGN, FrameFault, FrameView, Hash, NewHeader, RunView};
 use crate::id::StorageKey;
+use crate::log::journal::is_segment_size;
 use crate::storage::JournalFiles;
 
 const SEGMENT: &str = "segment-";
@@ -64,6 +65,11 @@ impl JournalBytes {
         Ok(found)
     }
 
+    /// The segments whose size is none that is made: frames may be missing at their ends.
+    pub(super) fn cut_short(&self) -> impl Iterator<Item = &SegmentFile> {
+        self.segments.iter().filter(|segment| !is_segment_size(segment.bytes.len() as u64))
+    }
+
     pub(super) fn slice(&self, spot: Spot) -> &[u8] {
         let bytes = self.segments.get(spot.segment).map(|segment| segment.bytes.as_slice());
         bytes.and_then(|bytes| bytes.get(spot.at..spot.at.saturating_add(spot.len))).unwrap_or_default()
@@ -105,12 +111,14 @@ impl<'a> Frames<'a> {
         };
         for (segment, file) in bytes.segments.iter().enumerate() {
             let mut from = 0;
+            frames.look_for_headless(segment, file, 0, store_id);
             while let Some(at) = format::find_magic(&file.bytes, from) {
                 let rest = file.bytes.get(at..).unwrap_or_default();
                 from = at + FRAME_ALIGN;
                 match format::read_frame(rest, store_id) {
                     Ok(frame) => {
                         from = at + frame.len;
+                        frames.look_for_headless(segment, file, from, store_id);
                         if frame.commit > frames.drained {
                             frames.valid.insert(frame.commit, (frame, Spot { segment, at, len: frame.len }));
                         }
@@ -137,6 +145,16 @@ impl<'a> Frames<'a> {
         frames
     }
 
+    /// Notes a frame whose magic is damaged, at a place where one is awaited.
+    fn look_for_headless(&mut self, segment: usize, file: &SegmentFile, at: usize, store_id: [u8; 16]) {
+        let bytes = file.bytes.get(at..).unwrap_or_default();
+        if let Some((commit, len)) = format::headless_frame(bytes, store_id)
+            && commit > self.drained
+        {
+            self.broken.push((commit, Spot { segment, at, len }));
+        }
+    }
+
     pub(super) fn highest(&self) -> u64 {
         self.valid.last_key_value().map_or(self.drained, |(commit, _)| *commit)
     }
@@ -156,6 +174,11 @@ impl<'a> Frames<'a> {
                 format!("format {found}"),
             );
             tell(finding.in_journal(self.bytes.name(spot)));
+        }
+        for segment in self.bytes.cut_short() {
+            let found = format!("{} bytes: it was cut short", segment.bytes.len());
+            let finding = Finding::error(FindingKind::JournalFrame, "a whole segment", found);
+            tell(finding.in_journal(segment.name.clone()));
         }
         if self.damaged {
             let broken = self.broken.iter().find(|(commit, _)| *commit == self.end);

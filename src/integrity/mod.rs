@@ -4,6 +4,7 @@
 //! trust what it checks.
 
 mod backup;
+mod carve;
 mod copies;
 mod finding;
 
@@ -13,6 +14,7 @@ mod quarantine;
 mod records;
 pub(crate) mod repair;
 mod report;
+mod salvage;
 mod scan;
 mod session;
 mod view;
@@ -25,5 +27,8 @@ pub use self::finding::{Finding, FindingKind, Severity};
 pub use self::quarantine::{Quarantine, QuarantinedItem};
 pub use self::repair::Repair;
 pub use self::report::{Head, ScanProgress, ScanReport};
+pub use self::salvage::{
+    EngineOutcome, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession,
+};
 pub use self::scan::Scan;
 pub use self::work::{Remedy, RemedyKind, RepairReport};

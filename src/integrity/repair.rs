@@ -23,7 +23,7 @@ use super::work::{RemedyKind, RepairReport, Work};
 use crate::error::{Error, Place, Result};
 use crate::format::{self, FORMAT_VERSION, Opened, WriteNumber};
 use crate::id::StorageKey;
-use crate::storage::{JournalFiles, Map, Storage};
+use crate::storage::{JournalFiles, Map, Storage, Witness};
 use crate::store::Parts;
 
 /// What is repaired. Nobody else uses it meanwhile.
@@ -103,6 +103,10 @@ impl Repair {
     /// [`Error::Io`], [`Error::Failed`], [`Error::Storage`]: begin again.
     pub fn apply(self) -> Result<RepairReport> {
         let copies: PathBuf = self.parts.folder.path().to_owned();
+        if !self.plan.is_empty() {
+            // The record that it is compared with may be made anew from what is left.
+            Witness::forget(&copies)?;
+        }
         let done = repair(&ground(&self.parts), &Mode::Apply { copies: Some(&copies) });
         self.parts.close(done)
     }

@@ -76,7 +76,8 @@ impl View<'_> {
 
     /// Whether an import of this session has begun and was not published: it has no header yet.
     pub(super) fn is_hidden(&self, key: StorageKey) -> Result<bool> {
-        Ok(self.storage.get(Map::Sessions, &format::hidden_key(key))?.is_some())
+        let has = |at: &[u8]| Ok(self.storage.get(Map::Sessions, at)?.is_some());
+        Ok(has(&format::hidden_key(key))? && !has(&format::header_key(key))?)
     }
 
     /// The header of a session that storage has as a hidden one, if it is sound.

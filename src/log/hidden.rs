@@ -63,6 +63,12 @@ pub(crate) fn remove_all(core: &Core) -> Result<()> {
             let place = Place::new("hidden session").at(format::hex(&key));
             return Err(Error::Corrupt { place, corruption: Corruption::NotRecognised });
         };
+        if storage.get(Map::Sessions, &format::header_key(key))?.is_some() {
+            // It was published: no pass leaves both, but damage can bring an old record back.
+            storage.apply(Map::Sessions, &[(format::hidden_key(key).to_vec(), None)])?;
+            storage.flush()?;
+            continue;
+        }
         remove(storage, key)?;
     }
 }

@@ -29,6 +29,24 @@ const KEPT_BYTES: u64 = 32 << 20;
 /// What must stay free beside a new segment: folders, the engine's next drain.
 const MARGIN_BYTES: u64 = 1 << 20;
 
+/// The size of a segment for so many bytes.
+pub(crate) fn segment_size(len: u64) -> u64 {
+    let bytes = len.max(FIRST_SEGMENT_BYTES);
+    if bytes <= LAST_SEGMENT_BYTES {
+        bytes.next_power_of_two()
+    } else {
+        bytes.checked_next_multiple_of(FIRST_SEGMENT_BYTES).unwrap_or(bytes)
+    }
+}
+
+/// Whether a segment can have this size. A size never changes, and a file that was cut short would look like a journal
+/// that ends early.
+pub(crate) fn is_segment_size(bytes: u64) -> bool {
+    bytes > 0 && segment_size(bytes) == bytes
+}
+
+const _: () = assert!(FIRST_SEGMENT_BYTES.is_power_of_two() && LAST_SEGMENT_BYTES.is_power_of_two());
+
 /// The prefix of a segment's name.
 pub(crate) const SEGMENT: &str = "segment-";
 /// The prefix of the name of a segment that is being made.
@@ -244,8 +262,8 @@ impl Journal {
                 if writer.current.is_some() {
                     writer.segment_bytes = (writer.segment_bytes * 2).min(LAST_SEGMENT_BYTES);
                 }
-                let bytes = writer.segment_bytes.max(len);
-                let least = FIRST_SEGMENT_BYTES.max(len);
+                let bytes = writer.segment_bytes.max(segment_size(len));
+                let least = segment_size(len);
                 match self.make_now(bytes) {
                     // What little room there is may do for a small one: for a deletion, say.
                     Err(WriteError::Refused(Refusal::Full(_))) if least < bytes => self.make_now(least)?,

@@ -11,7 +11,7 @@ use super::catalog::{Used, read_end};
 use super::core::Core;
 use super::drain::Fault;
 use super::hidden;
-use super::journal::{Journal, SEGMENT, UNFINISHED};
+use super::journal::{Journal, SEGMENT, UNFINISHED, is_segment_size};
 use super::pass::Writer;
 use super::removal::Removals;
 use super::room::RUN_OVERHEAD;
@@ -113,6 +113,17 @@ pub(crate) fn open(
     Ok((core, report))
 }
 
+/// The commit up to which the journal goes on from `drained` without a gap. Nothing is written.
+pub(crate) fn goes_on_to(
+    files: &dyn JournalFiles,
+    store_id: [u8; 16],
+    drained: u64,
+    folder: &std::path::Path,
+) -> Result<u64> {
+    let found = Found::read(files, folder)?;
+    Ok(Frames::of(&found, store_id, drained)?.end(drained)? - 1)
+}
+
 /// What stands in the journal's folder.
 struct Found {
     segments: Vec<FoundSegment>,
@@ -156,6 +167,12 @@ impl Found {
                     let file = files.open(&name).map_err(io("open", &name))?;
                     file.sync().map_err(io("sync", &name))?;
                     let len = file.len().map_err(io("read", &name))?;
+                    if !is_segment_size(len) {
+                        return Err(Error::Corrupt {
+                            place: Place::new("journal segment").at(folder.join(name).display().to_string()),
+                            corruption: Corruption::SegmentSize { bytes: len },
+                        });
+                    }
                     let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
                     file.read_at(&mut bytes, 0).map_err(io("read", &name))?;
                     found.segments.push(FoundSegment { name, file, bytes });
@@ -204,12 +221,14 @@ impl<'a> Frames<'a> {
             Self { valid: BTreeMap::new(), places: BTreeMap::new(), broken: Vec::new(), drained };
         for (index, segment) in found.segments.iter().enumerate() {
             let mut from = 0;
+            frames.look_for_headless(index, segment, 0, store_id);
             while let Some(at) = format::find_magic(&segment.bytes, from) {
                 let bytes = segment.bytes.get(at..).unwrap_or_default();
                 from = at + FRAME_ALIGN;
                 match format::read_frame(bytes, store_id) {
                     Ok(frame) => {
                         from = at + frame.len;
+                        frames.look_for_headless(index, segment, from, store_id);
                         if frame.commit > drained {
                             frames.places.insert(frame.commit, (index, at, frame.len));
                             frames.valid.insert(frame.commit, frame);
@@ -231,6 +250,16 @@ impl<'a> Frames<'a> {
             }
         }
         Ok(frames)
+    }
+
+    /// Notes a frame whose magic is damaged, at a place where one is awaited: nothing else would tell it from no frame.
+    fn look_for_headless(&mut self, index: usize, segment: &FoundSegment, at: usize, store_id: [u8; 16]) {
+        let bytes = segment.bytes.get(at..).unwrap_or_default();
+        if let Some((commit, len)) = format::headless_frame(bytes, store_id)
+            && commit > self.drained
+        {
+            self.broken.push((index, at, len));
+        }
     }
 
     /// The first number that is missing: what stands behind it was never acknowledged, or this is an error.

@@ -62,6 +62,23 @@ impl Description {
         Self::parse(&bytes, &path).map(Some)
     }
 
+    /// Reads what a damaged store says of itself: `None` where it says nothing that can be believed.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedFormat`]: a newer format, said by a sound description. [`Error::Io`].
+    pub(crate) fn read_damaged(dir: &Path) -> Result<Option<Self>> {
+        match Self::read(dir) {
+            Err(Error::Corrupt { .. }) => Ok(None),
+            Err(error @ Error::UnsupportedFormat { .. }) => {
+                let path = dir.join(NAME);
+                let bytes = std::fs::read(&path).map_err(files::at("read", &path))?;
+                // Its number is as little believed as the rest.
+                if check(&bytes).is_ok() { Err(error) } else { Ok(None) }
+            }
+            read => read,
+        }
+    }
+
     /// Replaces the description of the store in `dir`: after a crash the old one is there or the new one. Durable when
     /// it returns.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {

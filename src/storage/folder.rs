@@ -18,7 +18,7 @@ use super::lock::{self, Lock};
 use super::{Description, files};
 use crate::error::{Error, Result};
 
-const JOURNAL: &str = "journal";
+pub(super) const JOURNAL: &str = "journal";
 /// The engine's folder of a new store.
 const FIRST_ENGINE: &str = "engine-1";
 

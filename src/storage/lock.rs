@@ -49,12 +49,32 @@ impl Lock {
     fn acquire_within(dir: &Path, patience: Duration) -> Result<Self> {
         let path = dir.join(NAME);
         let file = files::open(&path, OFlags::RDWR | OFlags::CREATE).map_err(files::at("open", &path))?;
+        let lock = Self::wait_for(file, dir, patience)?;
+        Holder::own().write(&lock.file).map_err(files::at("write", &path))?;
+        Ok(lock)
+    }
+
+    /// Keeps others from opening the store in `dir` and writes nothing there, not even who holds it. `None` when there
+    /// is no lock's file: it cannot be in use then, and somebody may open it.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub(crate) fn hold_unwritten(dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(NAME);
+        match files::open(&path, OFlags::RDONLY) {
+            Ok(file) => Self::wait_for(file, dir, PATIENCE).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(files::at("open", &path)(error)),
+        }
+    }
+
+    fn wait_for(file: File, dir: &Path, patience: Duration) -> Result<Self> {
         let start = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(files::at("lock", &path)(error)),
+                Err(TryLockError::Error(error)) => return Err(files::at("lock", &dir.join(NAME))(error)),
             }
             // Read anew each time: another process may have taken it over meanwhile.
             let holder = Holder::read(&file);
@@ -63,7 +83,6 @@ impl Lock {
             }
             std::thread::sleep(PAUSE);
         }
-        Holder::own().write(&file).map_err(files::at("write", &path))?;
         Ok(Self { file })
     }
 

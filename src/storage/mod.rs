@@ -13,10 +13,12 @@ mod journal_files;
 mod lock;
 mod memory;
 mod range;
+mod raw_folder;
 mod reserve;
 mod sled;
 mod sled_keys;
 mod synchronous;
+mod witness;
 
 use std::fmt;
 use std::ops::Bound;
@@ -25,9 +27,12 @@ pub(crate) use self::description::Description;
 pub use self::disk::FolderJournalFiles;
 pub(crate) use self::folder::{Create, Folder};
 pub use self::journal_files::{JournalFile, JournalFiles};
+pub(crate) use self::lock::Lock;
 pub use self::memory::{MemoryJournalFiles, MemoryStorage};
+pub(crate) use self::raw_folder::{RawFolder, bytes_in, copy_engine, free_bytes, open_raw, plain_files};
 pub(crate) use self::reserve::Reserve;
 pub use self::sled::SledStorage;
+pub(crate) use self::witness::Witness;
 use crate::error::Result;
 
 /// The greatest length of a value, its header included.

@@ -89,6 +89,12 @@ impl SledStorage {
         })
     }
 
+    /// How long opening the engine in `dir` may take.
+    pub(crate) fn open_limit(dir: &Path) -> Duration {
+        let bytes = super::bytes_in(dir).unwrap_or_default();
+        OPEN_LIMIT + Duration::from_millis(bytes / SLOWEST_BYTES_PER_MS)
+    }
+
     /// Whether `dir` holds no engine yet, or one that has lost its data. Opening makes a new one there.
     pub(crate) fn is_unborn(dir: &Path) -> Result<bool> {
         super::engine_files::is_unborn(dir)

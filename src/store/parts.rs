@@ -4,8 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Corruption, Error, Place, Result};
+use crate::format;
+use crate::log;
 use crate::storage::{
-    Create, Description, EngineDurability, Folder, FolderJournalFiles, JournalFiles, SledStorage, Storage,
+    Create, Description, EngineDurability, Folder, FolderJournalFiles, JournalFiles, Map, SledStorage,
+    Storage, Witness,
 };
 
 /// The engine's cache while a store is looked at.
@@ -36,7 +39,16 @@ impl Parts {
         let files = FolderJournalFiles::open(&folder.journal_dir())?;
         let storage = SledStorage::open(&folder.engine_dir(), CACHE_BYTES)?;
         let durability = storage.durability();
-        Ok(Self { storage: Arc::new(storage), files: Arc::new(files), store_id, folder, durability })
+        let checked = match drained(&storage) {
+            // A scan tells what is wrong with the record itself.
+            Ok(None) | Err(_) => Ok(()),
+            Ok(Some(drained)) => check_witness(&folder, &files, drained),
+        };
+        let parts = Self { storage: Arc::new(storage), files: Arc::new(files), store_id, folder, durability };
+        match checked {
+            Ok(()) => Ok(parts),
+            Err(error) => parts.close(Err(error)),
+        }
     }
 
     /// Begins a new store in `path`, where nothing is. It is no store before [`finish`](Self::finish).
@@ -85,4 +97,30 @@ pub(crate) fn check_parts(folder: &Folder) -> Result<()> {
         return Err(lost("the engine's data", &folder.engine_dir()));
     }
     Ok(())
+}
+
+/// The commit up to which the engine says that it holds everything.
+pub(crate) fn drained(storage: &dyn Storage) -> Result<Option<u64>> {
+    let value = storage.get(Map::Sessions, format::DRAINED_KEY)?;
+    let place = || Place::new("drained mark");
+    value
+        .map(|value| format::decode_drained(&value).map_err(|error| error.at(place())))
+        .transpose()
+        .map(|drained| drained.map(|drained| drained.through))
+}
+
+/// Checks that engine and journal hold what the engine held at the last orderly close: it can take damaged last bytes for
+/// the end of its file, and is then sound and shorter.
+pub(crate) fn check_witness(folder: &Folder, files: &dyn JournalFiles, drained: u64) -> Result<()> {
+    let expected = Witness::read(folder.path()).map_or(0, |witness| witness.drained);
+    let Some(description) = folder.description().filter(|_| expected > drained) else { return Ok(()) };
+    // Recycled segments still hold frames of before, until they are written over.
+    let found = log::replay::goes_on_to(files, description.store_id, drained, &folder.journal_dir())?;
+    if found >= expected {
+        return Ok(());
+    }
+    Err(Error::Corrupt {
+        place: Place::new("engine").at(folder.engine_dir().display().to_string()),
+        corruption: Corruption::EngineFellBack { expected, found },
+    })
 }

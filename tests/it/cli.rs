@@ -11,6 +11,7 @@ mod messages;
 mod process;
 mod read;
 mod rm;
+mod salvage;
 mod sessions;
 mod transfer;
 

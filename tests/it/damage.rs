@@ -286,3 +286,72 @@ fn a_low_disk_is_drained_step_by_step() {
     assert_eq!(count(&session), 25);
     assert!(store.scan().unwrap().is_clean());
 }
+
+/// An engine that is sound and holds less than when the store was closed is not taken for the whole: sled falls back like
+/// that where the end of its file is damaged. Nothing is written to it then.
+#[test]
+fn an_engine_that_fell_back_is_refused() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("store");
+    let (earlier, engine) = (folder.path().join("earlier"), path.join("engine-1"));
+    let noisy = |session: &Session| {
+        // More than one segment of the journal, so that none is left that holds it.
+        for seed in 0..4 {
+            session.append(NewEvent::user_message(noise(seed, 100_000))).unwrap();
+        }
+    };
+    let store = Store::open(&path).unwrap();
+    noisy(&store.create(NewSession::with_id(id("a"))).unwrap());
+    store.close().unwrap();
+    drop(store);
+    copy(&engine, &earlier);
+    let store = Store::open(&path).unwrap();
+    noisy(&store.session(&id("a")).unwrap());
+    store.close().unwrap();
+    drop(store);
+    let later = folder.path().join("later");
+    std::fs::rename(&engine, &later).unwrap();
+    copy(&earlier, &engine);
+    // Closing leaves at most one segment, whose frames are written over sooner or later.
+    for entry in std::fs::read_dir(path.join("journal")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+
+    let error = Store::open(&path).unwrap_err();
+    let fell_back = |error: &Error| {
+        let Error::Corrupt { corruption: Corruption::EngineFellBack { expected, found }, .. } = error else {
+            panic!("{error:?}")
+        };
+        assert!(found < expected, "{error:?}");
+    };
+    fell_back(&error);
+    fell_back(&sessionlog::Scan::new().folder(&path).unwrap_err());
+
+    // What the engine has comes out, and it is told that it is not all.
+    let report = sessionlog::Salvage::new().folder(&path, folder.path().join("new")).unwrap();
+    assert!(report.fell_back() && report.is_incomplete(), "{report:?}");
+    assert_eq!(report.sessions[0].len, 4);
+
+    // The engine of the close: the same store again.
+    std::fs::remove_dir_all(&engine).unwrap();
+    std::fs::rename(&later, &engine).unwrap();
+    let store = Store::open(&path).unwrap();
+    assert_eq!(count(&store.session(&id("a")).unwrap()), 8);
+    // A note that is damaged keeps nobody out.
+    store.close().unwrap();
+    std::fs::write(path.join("witness"), b"sessionlog witness\ndrained 9999\n").unwrap();
+    Store::open(&path).unwrap();
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -9,12 +9,14 @@ use super::Mending;
 use crate::error::{Error, Result};
 use crate::event::EventParts;
 use crate::format::{
-    self, Action, Drained, FrameBuilder, NewHeader, Origin, Run, RunEncoder, RunView, Sections,
+    self, Action, Drained, FrameBuilder, Hash, NewHeader, Origin, Run, RunEncoder, RunView, Sections,
+    SessionHeader, Summary,
 };
 use crate::id::StorageKey;
 use crate::integrity::journal::Spot;
 use crate::integrity::work::RemedyKind;
 use crate::labels::Labels;
+use crate::log::journal::segment_size;
 use crate::storage::Map;
 
 /// As the journal names its files.
@@ -47,7 +49,7 @@ impl Mending<'_> {
     pub(super) fn journal(&mut self) -> Result<()> {
         let mut ends = Ends::default();
         let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
-        let mut changed = self.frames.damaged || !self.marked;
+        let mut changed = self.frames.damaged || !self.marked || self.bytes.cut_short().next().is_some();
         let frames: Vec<_> = self.frames.counting().collect();
         let mut dropped: Vec<(u64, StorageKey, RunView<'_>)> = Vec::new();
         let mut undecodable = Vec::new();
@@ -61,10 +63,13 @@ impl Mending<'_> {
                 };
                 match action {
                     Action::Create(new) | Action::Fork(new) => {
-                        if self.is_new(&new, &mut ends)? {
+                        if !self.is_new(&new, &mut ends)? {
+                            changed = true;
+                        } else if self.parent_holds(&new, &ends)? && !self.is_named(&new)? {
                             actions.push(Kept::Create(new));
                         } else {
                             changed = true;
+                            self.store_creation(&new)?;
                         }
                     }
                     Action::Run { key, run } => {
@@ -172,7 +177,10 @@ impl Mending<'_> {
         let storage = self.work.storage;
         let known = storage.get(Map::Sessions, &format::header_key(new.key))?.is_some()
             || ends.created.contains_key(&new.key)
-            || self.view().leads_to(&new.id)?.is_some_and(|key| !ends.deleted.contains(&key))
+            || self
+                .view()
+                .leads_to(&new.id)?
+                .is_some_and(|key| key != new.key && !ends.deleted.contains(&key))
             || ends
                 .created
                 .values()
@@ -183,6 +191,37 @@ impl Mending<'_> {
         ends.created.insert(new.key, new.clone());
         ends.next.insert(new.key, new.prefix_len());
         Ok(true)
+    }
+
+    /// Whether a fork's parent still has the events that it shares: only then can the journal be replayed.
+    fn parent_holds(&self, new: &NewHeader, ends: &Ends) -> Result<bool> {
+        let Some((parent, prefix_len)) = new.parent else { return Ok(true) };
+        if let Some(next) = ends.next.get(&parent) {
+            return Ok(prefix_len <= *next);
+        }
+        let there = self.work.storage.get(Map::Sessions, &format::header_key(parent))?.is_some();
+        let len = self.view().summary(parent)?.map(|summary| summary.len);
+        Ok(there && len.is_some_and(|len| prefix_len <= len))
+    }
+
+    /// Whether a session's id leads to it already: its header was lost, and replay would take it for one that exists.
+    fn is_named(&self, new: &NewHeader) -> Result<bool> {
+        Ok(self.view().leads_to(&new.id)? == Some(new.key))
+    }
+
+    /// Stores a session that the journal creates, as one that was drained and damaged afterwards.
+    fn store_creation(&mut self, new: &NewHeader) -> Result<()> {
+        let hash = match new.parent {
+            None => Hash::START,
+            Some((parent, prefix_len)) => self.view().hash_at(parent, prefix_len)?.unwrap_or(Hash::UNKNOWN),
+        };
+        self.put_header(
+            &SessionHeader::new(new.clone(), hash),
+            "the journal creates it, and does not stand alone",
+        )?;
+        let summary = Summary { len: new.prefix_len(), updated: new.created, hash };
+        self.summarise(new, None, summary)?;
+        self.relations(new.key)
     }
 
     /// The next seq of a session; `None` for one that is not there or was ended.
@@ -323,7 +362,8 @@ impl Mending<'_> {
         if self.io("list", "", files.list())?.contains(&unfinished) {
             self.io("remove", &unfinished, files.remove(&unfinished))?;
         }
-        let file = self.io("create", &unfinished, files.create(&unfinished, bytes.len() as u64))?;
+        let file =
+            self.io("create", &unfinished, files.create(&unfinished, segment_size(bytes.len() as u64)))?;
         self.io("write", &unfinished, file.write_at(&bytes, 0))?;
         self.io("sync", &unfinished, file.sync())?;
         self.io("rename", &unfinished, files.rename(&unfinished, &name))?;

@@ -100,11 +100,14 @@ impl Mending<'_> {
                 continue;
             }
             // An import that was interrupted is taken away as a whole, by the next open.
-            let is_hidden = |finding: &Finding| {
-                key.starts_with(format::HIDDEN_PREFIX) && finding.kind == FindingKind::Leftover
+            let hidden = format::parse_tagged_key(format::HIDDEN_PREFIX, &key);
+            let goes = match hidden {
+                Some(session) => self.view().is_hidden(session)?,
+                None => false,
             };
             let finding = records::of_sessions(self.view(), &key, &value)?;
-            if let Some(finding) = finding.filter(|finding| !is_hidden(finding)) {
+            if let Some(finding) = finding.filter(|finding| !(goes && finding.kind == FindingKind::Leftover))
+            {
                 found.push((key, value, finding));
             }
         }

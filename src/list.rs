@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format::{self, OrderKey};
-use crate::id::{StorageKey, Timestamp};
+use crate::id::{SessionId, StorageKey, Timestamp};
 use crate::log::core::Core;
 use crate::log::tail::SessionState;
 use crate::session::{SessionInfo, info};
@@ -23,6 +23,8 @@ pub struct Sessions {
     stored: Entries,
     /// What `stored` must not give again: all of `undrained`, and what was given.
     given: HashSet<StorageKey>,
+    /// The ids that were given: one can have become another session's meanwhile.
+    ids: HashSet<SessionId>,
     /// How far the engine held everything when `stored` began. A drain meanwhile moves sessions in its order: what it
     /// moved past the scan is looked for once more.
     through: u64,
@@ -54,7 +56,16 @@ impl Sessions {
         let given = undrained.iter().map(|(_, state)| state.key()).collect();
         let through = core.drain.through();
         let stored = scan(&core);
-        Self { handle, undrained, stored, given, through, next_stored: None, finished: false }
+        Self {
+            handle,
+            undrained,
+            stored,
+            given,
+            ids: HashSet::new(),
+            through,
+            next_stored: None,
+            finished: false,
+        }
     }
 
     /// The next session that is still there.
@@ -74,7 +85,12 @@ impl Sessions {
             match state.map(|state| info(&core, &state)) {
                 // Deleted since the order was read.
                 None | Some(Err(Error::SessionNotFound { .. })) => {}
-                Some(found) => return found.map(Some),
+                Some(found) => {
+                    let found = found?;
+                    if self.ids.insert(found.header.id.clone()) {
+                        return Ok(Some(found));
+                    }
+                }
             }
         }
     }

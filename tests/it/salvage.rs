@@ -161,7 +161,7 @@ fn read_new(path: &Path, truth: &Truth, ids: &BTreeMap<String, String>) -> BTree
             None => assert_eq!(read.len() as u64, session.len()),
             // A fork of a session that was ended: the error is where its parent has no more, what it said itself is there.
             Some(Error::Corrupt { corruption: Corruption::Gap { expected, .. }, .. }) => {
-                let own = session.header().parent.as_ref().map_or(0, |parent| parent.prefix_len);
+                let own = session.header().unwrap().parent.as_ref().map_or(0, |parent| parent.prefix_len);
                 assert_eq!(expected, read.len() as u64);
                 assert!(expected < own, "session {id}: a hole at {expected}");
                 let said: Vec<_> = session

@@ -206,3 +206,18 @@ fn headers_survive() {
         store.close().unwrap();
     }
 }
+
+/// A list names an id once, also when it became another session's while the list was read.
+#[test]
+fn an_id_is_listed_once() {
+    let store = Store::in_memory().unwrap();
+    let old = store.create(NewSession::with_id(id("a"))).unwrap();
+    old.append(user("one").to_new()).unwrap();
+    let mut list = store.list().unwrap();
+    assert_eq!(list.next().unwrap().unwrap().header.id, id("a"));
+    store.delete(&id("a")).unwrap();
+    let new = store.create(NewSession::with_id(id("a"))).unwrap();
+    new.append(user("two").to_new()).unwrap();
+    store.drain().unwrap();
+    assert!(list.next().is_none());
+}

@@ -2,13 +2,13 @@
 //! reader that says what is there. The laboratory kills the writer, or cuts the power under what it wrote.
 //!
 //! ```text
-//! lab-write DIR SEED [lives=N] [ops=N] [kill] [deletes]   sub S A B | ack S B | del S | gone S
+//! lab-write DIR SEED [lives=N] [ops=N] [kill] [deletes]   sub S A B | ack S B | del S | deld S
 //! lab-read DIR [die]                            have S A B | bad S N why | end
 //! ```
 //! Streams are numbers; each is a session, some of them forks of others. `ops`: appends of a thread in one life;
 //! `lives`: how often the store is opened, closed or dropped in one process; both endless by default. With `kill`
 //! Buffered appends count as acknowledged when they return: a kill cannot lose them, a power cut can. With `deletes`
-//! forks are deleted, also such as have forks: `del` says that one is submitted, `gone` that it is acknowledged. A stream
+//! forks are deleted, also such as have forks: `del` says that one is submitted, `deld` that it is acknowledged. A stream
 //! that is gone must not be had any more, one that was submitted may be had (all of it) or not. With `die` the
 //! reader, before it answers, twice lets another process append to every session and die, and checks what that one
 //! was told; its events are marked, and are not counted in the answer.
@@ -188,7 +188,7 @@ impl Life {
     fn delete(&self, stream: &Stream) {
         say(&format!("del {}", stream.number));
         self.store.delete(stream.session.id()).unwrap();
-        say(&format!("gone {}", stream.number));
+        say(&format!("deld {}", stream.number));
     }
 
     fn fork(&self, parent: &Stream, dice: &mut Dice) -> Option<Stream> {

@@ -45,12 +45,12 @@ step() {
 }
 
 step "$crashlab" kill "$folder/runs/killed" "$kills" \
-    "$program lab-write {dir} {seed} kill" "$program lab-read {dir}" 5 200 1
-step record lives 8 0 "lives=2 ops=40"
+    "$program lab-write {dir} {seed} kill deletes" "$program lab-read {dir}" 5 200 1
+step record lives 8 0 "lives=2 ops=40 deletes"
 step cut_power lives "$ordered" ordered "" 2
 step cut_power lives $((strict / 2)) strict "" 3
 step cut_power lives $((strict - strict / 2)) strict die 4
 # Many short lives, most of them killed: the operations of opens.
-step record opens 24 150 ""
+step record opens 24 150 "deletes"
 CUT_FOCUS=2 step cut_power opens $((opens / 2)) ordered "" 5
 CUT_FOCUS=3 step cut_power opens $((opens - opens / 2)) ordered "" 6

@@ -90,7 +90,8 @@ fn salvage() -> Result<()> {
     // Which base; gaps between its values; then what is done to which file.
     for kind in 0..10 {
         let gaps = [7 * kind; 40];
-        let input = [&[kind % 5 | (kind & 1) << 3][..], &gaps, &[kind % 3, kind, 0, 60, 1, 3, 7, 1, 9]].concat();
+        let input =
+            [&[(kind % 5) | ((kind & 1) << 3)][..], &gaps, &[kind % 3, kind, 0, 60, 1, 3, 7, 1, 9]].concat();
         seed("salvage", &format!("damage_{kind}"), &input)?;
     }
     let base = &KILLED[0];

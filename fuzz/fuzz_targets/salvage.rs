@@ -97,7 +97,7 @@ fn change(raw: &mut Raw, input: &mut Input<'_>) {
     match raw.journal.get_mut(which.wrapping_sub(2)) {
         None => {
             let within = raw.db.len();
-            if input.u8() % 4 == 0 {
+            if input.u8().is_multiple_of(4) {
                 // A field of a value.
                 let starts = values::starts(&raw.db);
                 let start = starts.get(input.index(starts.len())).copied().unwrap_or_default();

@@ -9,6 +9,7 @@
 
 mod append;
 mod backup;
+mod care_of_imports;
 mod cli;
 mod damage;
 mod delete;

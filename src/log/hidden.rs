@@ -9,10 +9,7 @@ use super::tail::SessionState;
 use crate::error::{Corruption, Error, Place, Result};
 use crate::format;
 use crate::id::StorageKey;
-use crate::storage::{Map, Storage};
-
-/// Removals in one batch.
-const REMOVED_AT_ONCE: usize = 500;
+use crate::storage::{Map, Storage, remove_some};
 
 /// Where a hidden session stands on its way to be one like any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,19 +85,7 @@ pub(crate) fn remove_abandoned(core: &Core) -> Result<()> {
 
 /// Blocks first: as long as one of them is there, the record that says what they are is there, too.
 fn remove(storage: &dyn Storage, key: StorageKey) -> Result<()> {
-    let from = format::block_key(key, 0);
-    let to = format::part_key(key, u64::MAX, u32::MAX);
-    loop {
-        let found = storage.range(Map::Events, Bound::Included(&from), Bound::Included(&to));
-        let batch: Result<Vec<_>> =
-            found.take(REMOVED_AT_ONCE).map(|entry| entry.map(|(key, _)| (key, None))).collect();
-        let batch = batch?;
-        if batch.is_empty() {
-            break;
-        }
-        storage.apply(Map::Events, &batch)?;
-        storage.flush()?;
-    }
+    while remove_some(storage, Map::Events, &key.0, &format::behind(&key.0))? {}
     let records = [(format::hidden_key(key).to_vec(), None), (format::summary_key(key).to_vec(), None)];
     storage.apply(Map::Sessions, &records)?;
     storage.flush()

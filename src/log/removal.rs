@@ -15,10 +15,7 @@ use super::tail::SessionState;
 use crate::error::{Error, Result};
 use crate::format::{self, Hash, Packer, Summary, Tombstone};
 use crate::id::StorageKey;
-use crate::storage::{Map, Storage};
-
-/// Keys removed in one batch.
-const REMOVED_AT_ONCE: usize = 500;
+use crate::storage::{Map, Storage, remove_some};
 
 /// Sessions with something that is to be removed.
 #[derive(Debug, Default)]
@@ -94,18 +91,6 @@ fn remove(core: &Core, writer: &mut Writer, key: StorageKey) -> Result<bool> {
     } else {
         keep(storage, writer, &session, tombstone.kept, end)?;
     }
-    Ok(true)
-}
-
-/// Removes at most one batch of the keys from `first` to before `behind`. Returns whether there were any.
-fn remove_some(storage: &dyn Storage, map: Map, first: &[u8], behind: &[u8]) -> Result<bool> {
-    let found = storage.range(map, Bound::Included(first), Bound::Excluded(behind)).take(REMOVED_AT_ONCE);
-    let batch: Vec<_> = found.map(|entry| entry.map(|(key, _)| (key, None))).collect::<Result<_>>()?;
-    if batch.is_empty() {
-        return Ok(false);
-    }
-    storage.apply(map, &batch)?;
-    storage.flush()?;
     Ok(true)
 }
 

@@ -69,6 +69,21 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 /// get [`Error::Closed`](crate::Error::Closed) behind what they had fetched.
 pub type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 
+/// Keys removed in one batch.
+const REMOVED_AT_ONCE: usize = 500;
+
+/// Removes at most one batch of the keys from `first` to before `behind`, durably. Returns whether there were any.
+pub(crate) fn remove_some(storage: &dyn Storage, map: Map, first: &[u8], behind: &[u8]) -> Result<bool> {
+    let found = storage.range(map, Bound::Included(first), Bound::Excluded(behind)).take(REMOVED_AT_ONCE);
+    let batch: Vec<_> = found.map(|entry| entry.map(|(key, _)| (key, None))).collect::<Result<_>>()?;
+    if batch.is_empty() {
+        return Ok(false);
+    }
+    storage.apply(map, &batch)?;
+    storage.flush()?;
+    Ok(true)
+}
+
 /// A storage engine: ordered maps from bytes to bytes.
 ///
 /// One thread at a time writes; any number read meanwhile. A read sees every write that returned before it began.

@@ -10,12 +10,10 @@ use super::sieve::Sieve;
 use crate::error::Result;
 use crate::format::{self, SessionHeader, Tombstone, WriteNumbers};
 use crate::id::{SessionId, StorageKey};
-use crate::storage::{Map, Storage};
+use crate::storage::{Map, Storage, remove_some};
 
 /// What stands before the id of a session that had been deleted.
 const RECOVERED: &str = "recovered ";
-/// Removals in one batch.
-const REMOVED_AT_ONCE: usize = 500;
 
 /// Buries the deleted sessions, or gives them other ids where they were asked for. Returns the latter.
 pub(super) fn settle(
@@ -138,19 +136,7 @@ fn bury(
         let tombstone = format::encode_tombstone(key, Tombstone { kept, pending: true }, numbers.next());
         return storage.insert(Map::Sessions, &format::tombstone_key(key), &tombstone);
     }
-    let first = format::block_key(key, 0);
-    let last = format::part_key(key, u64::MAX, u32::MAX);
-    loop {
-        let found = storage.range(Map::Events, Bound::Included(&first), Bound::Included(&last));
-        let batch: Result<Vec<_>> =
-            found.take(REMOVED_AT_ONCE).map(|entry| entry.map(|(key, _)| (key, None))).collect();
-        let batch = batch?;
-        if batch.is_empty() {
-            break;
-        }
-        storage.apply(Map::Events, &batch)?;
-        storage.flush()?;
-    }
+    while remove_some(storage, Map::Events, &key.0, &format::behind(&key.0))? {}
     let mut records = vec![
         format::header_key(key).to_vec(),
         format::summary_key(key).to_vec(),

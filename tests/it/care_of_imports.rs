@@ -74,6 +74,42 @@ fn published_in_a_journal_that_is_written_anew() {
     assert_eq!((session.len(), session.title().as_deref()), (6, Some("T")));
 }
 
+/// An import that was acknowledged and lost a frame in its middle is ended there; what stands behind is set aside.
+#[test]
+fn a_published_import_with_a_hole_is_ended_there() {
+    for drained in [false, true] {
+        let bytes = Bytes::new();
+        let store = bytes.open().unwrap();
+        let hidden = store.create_hidden(NewSession::with_id(id("s"))).unwrap();
+        hidden.append_batch((0..2).map(said)).unwrap();
+        if drained {
+            store.drain().unwrap();
+        }
+        for n in 2..5 {
+            hidden.append_batch([said(n)]).unwrap();
+        }
+        hidden.publish(LabelChange::new().title("T")).unwrap();
+        store.session(&id("s")).unwrap().append(said(5)).unwrap();
+        let killed = bytes.copy();
+        store.close().unwrap();
+        // Behind it stand: event 4, the publication, event 5.
+        let (file, frame) = crate::support::bytes::newest_frame(&killed, 3);
+        let mut damaged = killed.file(&file);
+        damaged[frame.start + 70] ^= 1;
+        killed.write_file(&file, &damaged);
+        assert!(!killed.scan().is_clean(), "{drained}");
+        killed.repair();
+        assert!(killed.plan().is_empty(), "{drained}: {:?}", killed.plan());
+        assert_eq!(errors(&killed.scan()), Vec::<&sessionlog::Finding>::new(), "{drained}");
+        let store = killed.open().unwrap();
+        let session = store.session(&id("s")).unwrap();
+        assert_eq!((session.len(), session.title().as_deref()), (3, Some("T")), "{drained}");
+        assert!(matches!(session.append(said(3)), Err(sessionlog::Error::Ended { .. })), "{drained}");
+        let aside: Vec<_> = session.quarantine().unwrap().map(Result::unwrap).collect();
+        assert_eq!(aside.len(), 2, "{drained}: events 4 and 5");
+    }
+}
+
 /// An import that was interrupted is no damage: a notice, which the next open takes away.
 #[test]
 fn an_import_that_was_interrupted() {

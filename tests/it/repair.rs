@@ -629,3 +629,25 @@ fn deleted_sessions_are_mended_for_their_forks() {
     assert_eq!(reads[..2], truth[..2], "`a` is the second of that name");
     assert_eq!(reads[2].1, truth[2].1[..4]);
 }
+
+/// A session that is drained in part and has a hole in the journal keeps the events before the hole, whoever looks again.
+#[test]
+fn a_drained_session_with_a_hole_in_the_journal() {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    let session = store.create(NewSession::with_id(id("a"))).unwrap();
+    say(&session, 2);
+    store.drain().unwrap();
+    for _ in 0..4 {
+        say(&session, 1);
+    }
+    let killed = bytes.copy();
+    // Of seqs 2 to 5 the frame of 3 is damaged.
+    let (file, frame) = newest_frame(&killed, 2);
+    let mut damaged = killed.file(&file);
+    damaged[frame.start + 70] ^= 1;
+    killed.write_file(&file, &damaged);
+    mend(&killed);
+    let store = killed.open().unwrap();
+    assert_eq!(store.session(&id("a")).unwrap().len(), 3);
+}

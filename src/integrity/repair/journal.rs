@@ -40,9 +40,8 @@ struct Ends {
     next: HashMap<StorageKey, u64>,
     created: HashMap<StorageKey, NewHeader>,
     deleted: HashSet<StorageKey>,
-    /// Hidden sessions that the journal begins, and those that lost some of their events: none of these is published.
+    /// Hidden sessions that the journal begins.
     begun: HashMap<StorageKey, NewHeader>,
-    torn: HashSet<StorageKey>,
 }
 
 impl Mending<'_> {
@@ -52,6 +51,8 @@ impl Mending<'_> {
         let mut changed = self.frames.damaged || !self.marked || self.bytes.cut_short().next().is_some();
         let frames: Vec<_> = self.frames.counting().collect();
         let mut dropped: Vec<(u64, StorageKey, RunView<'_>)> = Vec::new();
+        // What does not follow in a hidden session counts when that is published: else all of it goes.
+        let mut torn: HashMap<StorageKey, Vec<(u64, StorageKey, RunView<'_>)>> = HashMap::new();
         let mut undecodable = Vec::new();
         for (commit, frame, spot) in frames {
             let mut actions = Vec::new();
@@ -94,7 +95,7 @@ impl Mending<'_> {
                                 actions.push(Kept::Run(key, run));
                             }
                             _ if self.is_hidden(key, &ends)? => {
-                                ends.torn.insert(key);
+                                torn.entry(key).or_default().push((commit, key, run));
                             }
                             _ => {
                                 dropped.push((commit, key, run));
@@ -128,6 +129,12 @@ impl Mending<'_> {
                     }
                     Action::Publish { key, labels } => {
                         if self.can_be_published(key, &mut ends)? {
+                            let runs = torn.remove(&key).unwrap_or_default();
+                            let end = runs.last().map(|(_, _, run)| run.first_seq + u64::from(run.count));
+                            if let (Some(end), Some(next)) = (end, self.next(key, &mut ends)?) {
+                                self.end_in_journal(key, next, end, &mut ends)?;
+                            }
+                            dropped.extend(runs);
                             actions.push(Kept::Publish(key, labels));
                         } else {
                             changed = true;
@@ -149,15 +156,13 @@ impl Mending<'_> {
 
     /// Whether a session is one that an import has begun and not published.
     fn is_hidden(&self, key: StorageKey, ends: &Ends) -> Result<bool> {
-        Ok(ends.begun.contains_key(&key) || self.view().is_hidden(key)?)
+        let published = ends.created.contains_key(&key);
+        Ok(!published && (ends.begun.contains_key(&key) || self.view().is_hidden(key)?))
     }
 
-    /// Whether a hidden session becomes one like any other: all of its events are there, and its id is free. What is not
-    /// published goes at the next open.
+    /// Whether a hidden session becomes one like any other: it is there, and its id is free. What is not published goes at
+    /// the next open.
     fn can_be_published(&self, key: StorageKey, ends: &mut Ends) -> Result<bool> {
-        if ends.torn.contains(&key) {
-            return Ok(false);
-        }
         let new = match ends.begun.remove(&key) {
             Some(new) => new,
             None => match self.view().hidden_header(key)? {
@@ -224,26 +229,25 @@ impl Mending<'_> {
         self.relations(new.key)
     }
 
-    /// The next seq of a session; `None` for one that is not there or was ended.
+    /// The next seq of a session; `None` for one that is not there or was ended before it.
     fn next(&self, key: StorageKey, ends: &mut Ends) -> Result<Option<u64>> {
-        if self.view().ended(key)?.is_some_and(|at| ends.next.get(&key).is_none_or(|next| *next >= at)) {
-            return Ok(None);
-        }
         if ends.deleted.contains(&key) || self.view().deleted(key)?.is_some() {
             return Ok(None);
         }
-        if let Some(next) = ends.next.get(&key) {
-            return Ok(Some(*next));
-        }
-        let stored = self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_some();
-        if !stored && !self.view().is_hidden(key)? {
-            return Ok(None);
-        }
-        let len = self.view().summary(key)?.map(|summary| summary.len);
-        if let Some(len) = len {
-            ends.next.insert(key, len);
-        }
-        Ok(len)
+        let next = match ends.next.get(&key) {
+            Some(next) => *next,
+            None => {
+                let stored = self.work.storage.get(Map::Sessions, &format::header_key(key))?.is_some();
+                if !stored && !self.view().is_hidden(key)? {
+                    return Ok(None);
+                }
+                let Some(summary) = self.view().summary(key)? else { return Ok(None) };
+                ends.next.insert(key, summary.len);
+                summary.len
+            }
+        };
+        let ended = self.view().ended(key)?.is_some_and(|at| next >= at);
+        Ok(Some(next).filter(|_| !ended))
     }
 
     /// Ends a session whose next events are not in the journal.

@@ -145,8 +145,8 @@ pub enum Error {
     },
     /// Stored bytes are damaged; nothing was changed. Reads of other places go on working.
     ///
-    /// What to do: [`Scan`](crate::Scan) lists all that is wrong, [`Repair`](crate::Repair) plans and does what can be done.
-    /// Where the engine does not open its files ([`Corruption::Engine`]) or a part of the store is gone
+    /// What to do: [`Scan`](crate::Scan) lists all that is wrong, [`Repair`](crate::Repair) plans and does what can
+    /// be done. Where the engine does not open its files ([`Corruption::Engine`]) or a part of the store is gone
     /// ([`Corruption::Missing`] of the store): `sessionlog salvage OLD NEW` gets what is left.
     #[error("corrupt {place}: {corruption}")]
     Corrupt {

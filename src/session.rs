@@ -98,7 +98,8 @@ impl Session {
     /// Returns what is fixed about the session.
     ///
     /// # Errors
-    /// [`Error::SessionNotFound`] when it was deleted. Reading the parent's header can fail: [`Error::Corrupt`], [`Error::Storage`], [`Error::Closed`].
+    /// [`Error::SessionNotFound`] when it was deleted. Reading the parent's header can fail: [`Error::Corrupt`],
+    /// [`Error::Storage`], [`Error::Closed`].
     pub fn header(&self) -> Result<SessionHeader> {
         header(self.core(), &self.state)
     }
@@ -111,8 +112,8 @@ impl Session {
         info(self.core(), &self.state)
     }
 
-    /// Returns the number of events that readers may see. (Of a deleted session it says nothing.) The last ones may be Buffered: see
-    /// [`durable_len`](Self::durable_len).
+    /// Returns the number of events that readers may see. (Of a deleted session it says nothing.) The last ones may
+    /// be Buffered: see [`durable_len`](Self::durable_len).
     ///
     /// # Cost
     /// Constant.
@@ -165,9 +166,10 @@ impl Session {
     /// handle has not done so before.
     /// # Errors
     /// Nothing was written: [`Error::InvalidEvent`], [`Error::InvalidReplace`], [`Error::EventTooLarge`],
-    /// [`Error::BatchTooLarge`] (more than 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`], [`Error::Io`] (no journal segment could
-    /// be made), [`Error::SessionNotFound`] (it was deleted), [`Error::Closed`], [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the outcome is unknown;
-    /// reopen the store and compare [`durable_len`](Self::durable_len).
+    /// [`Error::BatchTooLarge`] (more than 65,536 events or 64 MiB), [`Error::SeqConflict`], [`Error::DiskFull`],
+    /// [`Error::Io`] (no journal segment could be made), [`Error::SessionNotFound`] (it was deleted),
+    /// [`Error::Closed`], [`Error::CalledFromObserver`]. [`Error::Failed`]: if this call's own write failed the
+    /// outcome is unknown; reopen the store and compare [`durable_len`](Self::durable_len).
     pub fn append_batch(&self, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
         self.append_with(Append::new(), events)
     }
@@ -368,7 +370,8 @@ impl Session {
     /// # Cost
     /// One journal frame and a share of one sync, whatever the length or depth.
     /// # Errors
-    /// [`Error::ForkBeyondEnd`]; [`Error::SessionNotFound`] when this session was deleted; as [`Store::create`](crate::Store::create).
+    /// [`Error::ForkBeyondEnd`]; [`Error::SessionNotFound`] when this session was deleted; as
+    /// [`Store::create`](crate::Store::create).
     pub fn fork(&self, at: Seq) -> Result<Session> {
         fork(&self.handle, &self.state, at, NewSession::new())
     }

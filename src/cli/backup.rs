@@ -10,8 +10,8 @@ use super::scan;
 
 /// Copies the store into a new folder, and scans the copy
 ///
-/// All sessions with their forks, and what repairs have set aside, as they are now. The folder must not exist; it gets its
-/// name when the copy is whole.
+/// All sessions with their forks, and what repairs have set aside, as they are now. The folder must not exist; it
+/// gets its name when the copy is whole.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

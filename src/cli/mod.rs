@@ -107,8 +107,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Keeps the engine's panics off standard error. The library catches them, on files that are damaged, and says in an error
-/// what is wrong; the engine's words quote whole pages.
+/// Keeps the engine's panics off standard error. The library catches them, on files that are damaged, and says in an
+/// error what is wrong; the engine's words quote whole pages.
 fn silence_the_engine() {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -14,9 +14,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// Makes a fresh store of what can still be read of a damaged one
 ///
-/// Takes what the engine still gives, what stands in its raw files, and what the journal holds. OLD is only read; NEW must
-/// not be there yet. Each session is listed with its events and with the seqs that are missing; a session with a hole is
-/// ended there, and goes on in a fork. The exit code is 1 when something is missing.
+/// Takes what the engine still gives, what stands in its raw files, and what the journal holds. OLD is only read; NEW
+/// must not be there yet. Each session is listed with its events and with the seqs that are missing; a session with a
+/// hole is ended there, and goes on in a fork. The exit code is 1 when something is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

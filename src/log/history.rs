@@ -1,5 +1,5 @@
-//! Running hashes at the places where forks begin: in undrained events of the same pass, at the ends of blocks, and inside
-//! them.
+//! Running hashes at the places where forks begin: in undrained events of the same pass, at the ends of blocks, and
+//! inside them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;

@@ -256,8 +256,8 @@ impl<'a> Pass<'a> {
         Ok(Done { sessions: done, mark })
     }
 
-    /// An id can be another session's by the end of the same pass: jobs come in the order of creation, so that its removal
-    /// comes first.
+    /// An id can be another session's by the end of the same pass: jobs come in the order of creation, so that its
+    /// removal comes first.
     fn job_records(&mut self, job: &Job<'_>, after: Summary, changes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
         let new = &job.session.header;
         let key = new.key;

@@ -92,8 +92,9 @@ impl Session {
     /// # Cost
     /// As [`inspect`](Self::inspect), and one append; no append when nothing is open.
     /// # Errors
-    /// [`Error::SeqConflict`](crate::Error::SeqConflict) when another writer was faster: the turn is not interrupted, or somebody resumes it
-    /// already. Nothing was appended then. As reading and [`append_batch`](Self::append_batch).
+    /// [`Error::SeqConflict`](crate::Error::SeqConflict) when another writer was faster: the turn is not interrupted,
+    /// or somebody resumes it already. Nothing was appended then. As reading and
+    /// [`append_batch`](Self::append_batch).
     /// # Examples
     /// ```
     /// # fn main() -> sessionlog::Result<()> {

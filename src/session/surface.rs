@@ -50,9 +50,9 @@ impl Session {
     /// [`Surface::messages`].
     ///
     /// # Cost
-    /// The first call reads the events behind the session's checkpoint, or all, without chunks; this handle and its clones keep what they made of them (up to 4 MiB), so the
-    /// next call reads only what is new. A harness that wants no copy of the messages, to know what was mended, or
-    /// larger ones, keeps a [`surface`](Self::surface).
+    /// The first call reads the events behind the session's checkpoint, or all, without chunks; this handle and its
+    /// clones keep what they made of them (up to 4 MiB), so the next call reads only what is new. A harness that
+    /// wants no copy of the messages, to know what was mended, or larger ones, keeps a [`surface`](Self::surface).
     /// # Errors
     /// As reading: see [`Events`](crate::Events).
     /// # Examples
@@ -107,7 +107,8 @@ impl Session {
     /// Returns the session's surface: for the messages, what was mended in them, and where they come from.
     ///
     /// # Cost
-    /// The events behind the session's checkpoint, or all, are read, without chunks; afterwards [`advance`](Self::advance) reads only what is new.
+    /// The events behind the session's checkpoint, or all, are read, without chunks; afterwards
+    /// [`advance`](Self::advance) reads only what is new.
     /// # Errors
     /// As reading: see [`Events`](crate::Events).
     pub fn surface(&self) -> Result<Surface> {

@@ -49,8 +49,8 @@ impl Description {
     /// Reads the description of the store in `dir`; `None` when there is none.
     ///
     /// # Errors
-    /// [`Error::UnsupportedFormat`]: its format line names a newer format, whatever else is wrong with it. [`Error::Corrupt`]:
-    /// it is damaged.
+    /// [`Error::UnsupportedFormat`]: its format line names a newer format, whatever else is wrong with it.
+    /// [`Error::Corrupt`]: it is damaged.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(NAME);
         let file = match files::open(&path, OFlags::RDONLY) {

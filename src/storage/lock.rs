@@ -104,8 +104,8 @@ impl Lock {
 /// How the text begins: tells our lock from another program's, which may hold a pid, too.
 const TAG: &str = "sessionlog ";
 
-/// Who has the lock: `sessionlog PID START`. The start tells a process from an earlier one that had the same pid, which in
-/// containers is nearly always so.
+/// Who has the lock: `sessionlog PID START`. The start tells a process from an earlier one that had the same pid,
+/// which in containers is nearly always so.
 #[derive(Debug, PartialEq, Eq)]
 struct Holder {
     pid: u32,

@@ -141,8 +141,8 @@ impl Surface {
         }
     }
 
-    /// Makes messages while more events are to come, for who reads on meanwhile. Only where little changed: what has to be
-    /// made anew from far back is left to the end, for it may change again.
+    /// Makes messages while more events are to come, for who reads on meanwhile. Only where little changed: what has
+    /// to be made anew from far back is left to the end, for it may change again.
     pub(crate) fn render_ahead(&mut self) {
         let changed = self.entries.len() - self.entries.at_or_behind(self.rendered.touched);
         if changed <= RENDERED_AHEAD {

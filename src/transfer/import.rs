@@ -31,8 +31,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Some MiB of memory and the store's tail, whatever the file's length.
 /// # Errors
 /// [`Error::Import`]: the file, with all its faults. [`Error::SessionExists`]: it is not read further. Others as
-/// [`Session::append_batch`](crate::Session::append_batch). In all cases nothing is stored; after [`Error::Failed`] that is
-/// known when the store was opened again.
+/// [`Session::append_batch`](crate::Session::append_batch). In all cases nothing is stored; after [`Error::Failed`]
+/// that is known when the store was opened again.
 /// # Examples
 /// See [the module](super).
 pub fn import(store: &Store, input: impl Read, options: &ImportOptions) -> Result<ImportReport> {

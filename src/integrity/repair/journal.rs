@@ -160,8 +160,8 @@ impl Mending<'_> {
         Ok(!published && (ends.begun.contains_key(&key) || self.view().is_hidden(key)?))
     }
 
-    /// Whether a hidden session becomes one like any other: it is there, and its id is free. What is not published goes at
-    /// the next open.
+    /// Whether a hidden session becomes one like any other: it is there, and its id is free. What is not published
+    /// goes at the next open.
     fn can_be_published(&self, key: StorageKey, ends: &mut Ends) -> Result<bool> {
         let new = match ends.begun.remove(&key) {
             Some(new) => new,

@@ -1,7 +1,8 @@
 //! Sessions that were deleted, and of which something is still there.
 //!
-//! A deleted session is known by its tombstone; where that is gone, too, because a whole engine does not know it, or because
-//! its id leads to a later session. Old copies of its values stand in the raw files until they are written over.
+//! A deleted session is known by its tombstone; where that is gone, too, because a whole engine does not know it, or
+//! because its id leads to a later session. Old copies of its values stand in the raw files until they are written
+//! over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -44,8 +45,8 @@ pub(super) fn settle(
     Ok(recovered)
 }
 
-/// Tells imports that were published from those that were not. Of the former old copies of their hidden headers are found,
-/// too; where the id leads to one that has no other header, that one was lost.
+/// Tells imports that were published from those that were not. Of the former old copies of their hidden headers are
+/// found, too; where the id leads to one that has no other header, that one was lost.
 fn show_published(storage: &dyn Storage, numbers: &mut WriteNumbers) -> Result<()> {
     let hidden: Result<Vec<_>> = prefixed(storage, format::HIDDEN_PREFIX).collect();
     for (at, value) in hidden? {

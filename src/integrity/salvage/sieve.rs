@@ -64,8 +64,8 @@ impl<'a> Sieve<'a> {
         Ok(())
     }
 
-    /// Whether its files hold newer marks than the engine gave: then it fell back, and what it does not know need not have
-    /// been deleted. From now on that is taken, too.
+    /// Whether its files hold newer marks than the engine gave: then it fell back, and what it does not know need not
+    /// have been deleted. From now on that is taken, too.
     pub(super) fn engine_fell_back(&mut self) -> Result<bool> {
         let fell_back = self.living.is_some() && self.marks()? > self.given;
         if fell_back {

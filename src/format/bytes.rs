@@ -117,6 +117,19 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Finds the first place at or behind `from`, wherever it is, that starts with `magic`.
+pub(super) fn find<const N: usize>(bytes: &[u8], magic: &[u8; N], from: usize) -> Option<usize> {
+    let first = magic.first()?;
+    let mut at = from;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| byte == first)?;
+        if bytes.get(at..)?.starts_with(magic) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

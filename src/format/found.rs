@@ -1,6 +1,7 @@
 //! Values found without their keys, in the raw bytes of a damaged file: what they are and where they belong.
 
 use super::block::{BlockHeader, read_block};
+use super::bytes::find;
 use super::envelope::{ENVELOPE_LEN, Envelope, Kind, MAGIC, WriteNumber};
 use super::key::{DRAINED_KEY, OPENED_KEY, edge_key, header_key, order_key, parse_time_bytes, summary_key};
 use super::{FormatError, MAX_VALUE_BYTES};
@@ -56,14 +57,7 @@ pub(crate) enum NotFound {
 
 /// Finds the first place at or behind `from` that starts as a value does.
 pub(crate) fn find_value(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += bytes.get(at..)?.iter().position(|byte| *byte == MAGIC[0])?;
-        if bytes.get(at..)?.starts_with(&MAGIC) {
-            return Some(at);
-        }
-        at += 1;
-    }
+    find(bytes, &MAGIC, from)
 }
 
 /// Reads the value at the start of `bytes`, which go on to the file's end or for [`MAX_FOUND_BYTES`] at least.

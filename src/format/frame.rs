@@ -1,6 +1,6 @@
 //! Journal frames: one commit each, whole or not there.
 
-use super::bytes::{Reader, put_len, put_varint};
+use super::bytes::{Reader, find, put_len, put_varint};
 use super::record::{NewHeader, parse_creation, parse_labels, put_creation, put_labels};
 use super::run::Run;
 use super::view::RunView;
@@ -374,14 +374,7 @@ impl<'a> Actions<'a> {
 
 /// Finds the first place at or behind `from`, wherever it is, that starts as a frame does: in damaged files.
 pub(crate) fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += bytes.get(at..)?.iter().position(|byte| *byte == MAGIC[0])?;
-        if bytes.get(at..)?.starts_with(&MAGIC) {
-            return Some(at);
-        }
-        at += 1;
-    }
+    find(bytes, &MAGIC, from)
 }
 
 /// Finds the first place at or behind `from`, at a multiple of 8, that starts as a frame does.

@@ -2,22 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sessionlog::{Error, NewEvent, NewSession, Scan, Seq, Session, SessionId, Store, StoreOptions};
+use sessionlog::{Error, NewEvent, NewSession, Scan, Seq, Store, StoreOptions};
 
-use crate::support::bytes::noise;
-
-fn id(text: &str) -> SessionId {
-    text.parse().unwrap()
-}
-
-fn say(session: &Session, count: u64) {
-    let len = session.len();
-    session.append_batch((len..len + count).map(|n| NewEvent::user_message(format!("message {n}")))).unwrap();
-}
-
-fn lines(session: &Session) -> Vec<String> {
-    session.read_from(Seq::ZERO).unwrap().map(|event| event.unwrap().to_string()).collect()
-}
+use crate::support::bytes::{lines, noise, say};
+use crate::support::run::id;
 
 /// Everything is in the copy, hashes included; it goes on by itself; and what is there already is left alone.
 #[test]

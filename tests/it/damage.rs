@@ -8,6 +8,8 @@ use std::time::Duration;
 use sessionlog::storage::{Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{Corruption, Error, NewEvent, NewSession, Seq, Session, SessionId, Store, StoreOptions};
 
+use crate::support::bytes::copy_folder;
+
 fn id(text: &str) -> SessionId {
     text.parse().unwrap()
 }
@@ -304,14 +306,14 @@ fn an_engine_that_fell_back_is_refused() {
     noisy(&store.create(NewSession::with_id(id("a"))).unwrap());
     store.close().unwrap();
     drop(store);
-    copy(&engine, &earlier);
+    copy_folder(&engine, &earlier);
     let store = Store::open(&path).unwrap();
     noisy(&store.session(&id("a")).unwrap());
     store.close().unwrap();
     drop(store);
     let later = folder.path().join("later");
     std::fs::rename(&engine, &later).unwrap();
-    copy(&earlier, &engine);
+    copy_folder(&earlier, &engine);
     // Closing leaves at most one segment, whose frames are written over sooner or later.
     for entry in std::fs::read_dir(path.join("journal")).unwrap() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
@@ -341,17 +343,4 @@ fn an_engine_that_fell_back_is_refused() {
     store.close().unwrap();
     std::fs::write(path.join("witness"), b"sessionlog witness\ndrained 9999\n").unwrap();
     Store::open(&path).unwrap();
-}
-
-fn copy(from: &std::path::Path, to: &std::path::Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }

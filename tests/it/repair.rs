@@ -2,27 +2,15 @@
 
 use sessionlog::storage::{JournalFiles, Map, Storage};
 use sessionlog::{
-    Error, FindingKind, NewEvent, NewSession, Remedy, RemedyKind, Repair, RepairReport, Scan, Seq, Session,
-    SessionId, Severity, Store, StoreOptions,
+    Error, FindingKind, NewEvent, NewSession, Remedy, RemedyKind, Repair, RepairReport, Scan, Seq, SessionId,
+    Severity, Store, StoreOptions,
 };
 
 use crate::scan::{block, key, record, reseal_frame, sample};
-use crate::support::bytes::{Bytes, forged, frames, kinds, newest_frame, noise};
+use crate::support::bytes::{Bytes, forged, frames, kinds, lines, newest_frame, noise, say};
 use crate::support::dice::Dice;
 use crate::support::medium::{Crash, Fault, Medium};
-
-fn id(text: &str) -> SessionId {
-    text.parse().unwrap()
-}
-
-fn say(session: &Session, count: u64) {
-    let len = session.len();
-    session.append_batch((len..len + count).map(|n| NewEvent::user_message(format!("message {n}")))).unwrap();
-}
-
-fn lines(session: &Session) -> Vec<String> {
-    session.read_from(Seq::ZERO).unwrap().map(|event| event.unwrap().to_string()).collect()
-}
+use crate::support::run::id;
 
 /// Plans, does it, and checks what holds of every repair: the plan is what is done, a second one finds nothing to do,
 /// and the scan is clean.

@@ -11,6 +11,7 @@ use sessionlog::{
     Corruption, EngineOutcome, Error, NewSession, Salvage, SalvageReport, Scan, Seq, Store, StoreOptions,
 };
 
+use crate::support::bytes::copy_folder;
 use crate::support::dice::Dice;
 use crate::support::events::{Said, any, chunk, letters, lines, user};
 
@@ -80,19 +81,6 @@ fn small(seed: u64) -> Said {
     if seed.is_multiple_of(3) { user(&text) } else { chunk(&text) }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
 /// All files below a folder, and what is in them.
 fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
@@ -111,7 +99,7 @@ fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn values(store: &Path, map: Map) -> Vec<(Vec<u8>, Vec<u8>)> {
     let copied = folder();
     let dir = copied.path().join("engine");
-    copy(&store.join("engine-1"), &dir);
+    copy_folder(&store.join("engine-1"), &dir);
     let engine = SledStorage::open(&dir, 1 << 20).unwrap();
     engine.range(map, Bound::Unbounded, Bound::Unbounded).map(Result::unwrap).collect()
 }
@@ -240,7 +228,7 @@ fn undrained_frames_are_applied() {
     let late = store.fork(session.id(), Seq::new(5), new).unwrap();
     truth.insert("late".into(), truth["session-003"][..5].to_vec());
     say(&late, &mut truth, 10, 78);
-    copy(&live, &old);
+    copy_folder(&live, &old);
     store.close().unwrap();
     drop((store, session, late));
     let report = salvage(&old, &folder.path().join("new"));
@@ -282,7 +270,7 @@ fn random_bytes_anywhere_in_the_engines_file() {
     for round in 0..8 {
         let below = folder.path().join(round.to_string());
         let old = below.join("old");
-        copy(&sound, &old);
+        copy_folder(&sound, &old);
         // Anywhere, and where a block stands that counts.
         let start = if round % 2 == 0 {
             dice.below(db.len() as u64) as usize
@@ -602,7 +590,7 @@ fn nothing_but_the_journal_is_left() {
     let session = store.create(NewSession::with_id("a".parse().unwrap())).unwrap();
     let mut truth = Truth::from([("a".to_owned(), Vec::new())]);
     say(&session, &mut truth, 30, 5);
-    copy(&live, &old);
+    copy_folder(&live, &old);
     store.close().unwrap();
     drop((store, session));
     let len = std::fs::metadata(old.join("engine-1/db")).unwrap().len() as usize;

@@ -7,21 +7,13 @@ use std::time::Duration;
 
 use sessionlog::storage::{Entries, JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{
-    Error, FindingKind, NewEvent, NewSession, RunningHash, Scan, ScanReport, Seq, Session, SessionId,
-    Severity, Store, StoreOptions, Timestamp,
+    Error, FindingKind, NewEvent, NewSession, RunningHash, Scan, ScanReport, Seq, Severity, Store,
+    StoreOptions, Timestamp,
 };
 
-use crate::support::bytes::{Bytes, errors, forged, frames, kinds, noise, reseal};
+use crate::support::bytes::{Bytes, errors, forged, frames, kinds, noise, reseal, say};
 use crate::support::dice::Dice;
-
-fn id(text: &str) -> SessionId {
-    text.parse().unwrap()
-}
-
-fn say(session: &Session, count: u64) {
-    let len = session.len();
-    session.append_batch((len..len + count).map(|n| NewEvent::user_message(format!("message {n}")))).unwrap();
-}
+use crate::support::run::id;
 
 /// Three sessions, drained: `a` with several blocks and a large event, its fork `b`, and `c` in one block.
 pub(crate) fn sample() -> Bytes {

@@ -1,12 +1,14 @@
 //! A store in memory whose values and files can be changed while it is closed.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sessionlog::storage::{JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Storage};
 use sessionlog::{
-    Finding, FindingKind, Repair, RepairReport, Scan, ScanReport, Severity, Store, StoreOptions,
+    Finding, FindingKind, NewEvent, Repair, RepairReport, Scan, ScanReport, Seq, Session, Severity, Store,
+    StoreOptions,
 };
 
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
@@ -162,4 +164,29 @@ pub(crate) fn noise(seed: u64, len: usize) -> String {
         text.push(char::from(33 + u8::try_from((state >> 40) % 90).unwrap()));
     }
     text.replace(['"', '\\'], "x")
+}
+
+/// Appends so many messages to a session.
+pub(crate) fn say(session: &Session, count: u64) {
+    let len = session.len();
+    session.append_batch((len..len + count).map(|n| NewEvent::user_message(format!("message {n}")))).unwrap();
+}
+
+/// All of a session.
+pub(crate) fn lines(session: &Session) -> Vec<String> {
+    session.read_from(Seq::ZERO).unwrap().map(|event| event.unwrap().to_string()).collect()
+}
+
+/// Copies a folder with all that is in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }

@@ -497,6 +497,23 @@ fn any_damage_of_values_and_journal_is_repaired() {
     }
 }
 
+/// Values under seqs that no session reaches are told, and go: nothing counts on from them.
+#[test]
+fn keys_behind_every_possible_seq() {
+    let sound = sample();
+    let (at, value) = block(&sound, "a", 0);
+    for part in [&[][..], &[0, 0, 0, 1]] {
+        for seq in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            let bytes = sound.copy();
+            let far = [&at[..16], &seq.to_be_bytes(), part].concat();
+            bytes.put(Map::Events, &far, &value);
+            assert!(kinds(&bytes.scan()).contains(&FindingKind::NotRecognised), "{:#?}", bytes.scan());
+            mend(&bytes);
+            assert_eq!(all_reads(&bytes), all_reads(&sound.copy()));
+        }
+    }
+}
+
 /// Values that a forger made: the fork's parents lead in a circle. It ends, too.
 #[test]
 fn a_circle_of_parents_is_opened() {

@@ -22,6 +22,7 @@ mod fuzz_finds;
 mod journal;
 mod labels;
 mod lifecycle;
+mod metrics;
 mod model;
 mod read;
 mod recovery;
@@ -30,6 +31,8 @@ mod replay;
 mod salvage;
 mod scan;
 mod sessions;
+#[cfg(feature = "tracing")]
+mod spans;
 mod stats;
 mod storage;
 mod support;

@@ -23,6 +23,7 @@ mod fuzz_finds;
 mod journal;
 mod labels;
 mod lifecycle;
+mod metrics;
 mod model;
 mod read;
 mod recovery;
@@ -31,6 +32,8 @@ mod replay;
 mod salvage;
 mod scan;
 mod sessions;
+#[cfg(feature = "tracing")]
+mod spans;
 mod stats;
 mod storage;
 mod support;

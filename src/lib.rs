@@ -146,6 +146,8 @@ pub mod transfer;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
+#[cfg(feature = "async")]
+pub use futures_core::Stream;
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
     BackupReport, EngineOutcome, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind,
@@ -166,6 +168,8 @@ pub use recovery::{
 };
 pub use replay::{Pace, Replay, StopReplay};
 pub use running_hash::{BadRunningHash, RunningHash};
+#[cfg(feature = "async")]
+pub use session::{AppendFuture, FollowStream};
 pub use session::{HiddenSession, Parent, Session, SessionHeader, SessionInfo};
 pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};

@@ -119,6 +119,8 @@
 //!
 //! `cli` (on by default) is for the program `sessionlog` only. A library user sets `default-features = false`.
 //!
+//! `async` adds `Session::append_async` and `Session::follow_async`, a future and a stream for any runtime.
+//!
 //! `tracing` opens spans of the crate of that name, with the target `sessionlog`: `open` and `scan`, `commit` (with the
 //! number of requests in it), `sync` and `drain`. All are of the level debug. [`Store::metrics`] needs no feature.
 #![warn(missing_docs)]

@@ -18,6 +18,7 @@ mod ls;
 mod messages;
 mod output;
 mod place;
+mod progress;
 mod read;
 mod repair;
 mod replay;
@@ -28,6 +29,7 @@ mod salvage;
 mod scan;
 mod show;
 mod stats;
+mod style;
 mod time;
 
 use std::io;

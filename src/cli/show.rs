@@ -9,7 +9,7 @@ use super::exit::Failure;
 use super::ls::{Record, meta, parent_name};
 use super::output::printable;
 use super::place::Place;
-use super::time::rfc3339;
+use super::time::local;
 use super::{output, resolve, stats};
 
 /// Shows a session, or without an id the store itself
@@ -64,8 +64,8 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
             ("session", printable(info.header.id.as_str())),
             ("events", info.len.to_string()),
             ("durable", durable.to_string()),
-            ("created", rfc3339(info.header.created_at)),
-            ("updated", rfc3339(info.updated_at)),
+            ("created", local(info.header.created_at)),
+            ("updated", local(info.updated_at)),
             ("parent", parent),
             ("hash", hash.map_or_else(|_| "unknown: events cannot be read".into(), |hash| hash.to_string())),
             ("meta", meta(&info.header.meta)),

@@ -17,6 +17,16 @@ pub(crate) fn rfc3339(timestamp: Timestamp) -> String {
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
+/// The same with the offset of this system's time zone; in UTC where there is none, and beyond the calendar's years.
+pub(crate) fn local(timestamp: Timestamp) -> String {
+    let zoned = jiff::Timestamp::from_millisecond(timestamp.as_millis())
+        .map(|instant| instant.to_zoned_datetime(jiff::tz::TimeZone::system()));
+    match zoned {
+        Ok(zoned) if !zoned.offset().is_zero() => zoned.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string(),
+        _ => rfc3339(timestamp),
+    }
+}
+
 /// The Gregorian date of a day counted from 1970-01-01 (Howard Hinnant's `civil_from_days`): years begin in March,
 /// so that the leap day is the last one.
 fn civil(days: i64) -> (i64, i64, i64) {

@@ -4,6 +4,8 @@
 mod append;
 mod bad_input;
 mod care;
+mod interrupted;
+mod json;
 mod labels;
 mod looking;
 mod looking_back;
@@ -14,6 +16,7 @@ mod read;
 mod rm;
 mod salvage;
 mod sessions;
+mod terminal;
 mod transfer;
 
 use std::ffi::OsStr;
@@ -105,7 +108,10 @@ impl Done {
 /// The binary, without a store.
 fn bare<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessionlog"));
-    command.args(args).env_remove("SESSIONLOG_STORE").env_remove("XDG_DATA_HOME");
+    command.args(args).env("TZ", "UTC");
+    for name in ["SESSIONLOG_STORE", "XDG_DATA_HOME", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+        command.env_remove(name);
+    }
     command
 }
 

@@ -376,8 +376,8 @@ impl Store {
     /// Copies the store into the new folder `path` while it is in use, and scans the copy: all sessions as they are when
     /// this is called, with what repairs have set aside.
     ///
-    /// The copy is made under the name `path` with `.unfinished` behind it, and gets its own when it is whole: a copy
-    /// that was interrupted is taken for no store.
+    /// The copy is made under the name `path` with `.unfinished` behind it, and gets its own when it is whole: one that a
+    /// kill interrupted is taken for no store. Where an error is returned nothing is left of it.
     ///
     /// # Cost
     /// Reads and writes all blocks, and reads the copy. Appends go on; deletions wait.

@@ -8,6 +8,7 @@ mod labels;
 mod looking;
 mod looking_back;
 mod messages;
+mod permissions;
 mod process;
 mod read;
 mod rm;

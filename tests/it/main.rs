@@ -18,6 +18,7 @@ mod fault;
 mod flips;
 mod follow;
 mod fork;
+mod full_disk;
 mod fuzz_finds;
 mod journal;
 mod labels;

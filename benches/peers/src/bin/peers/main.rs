@@ -3,7 +3,7 @@
 //! `peers [--quick] [--rounds N] [--dir FOLDER] [--out FOLDER] [--keep] [WORK…]`; without works: all of them.
 //!
 //! FOLDER must be on a disk (default: `target/peers` here). `RESULTS.md` and `results.svg` go to the folder `--out`
-//! (default: FOLDER). Every measurement is a process of its own; rounds go from store to store. With `--keep` the
+//! (default: where the checked-in ones are; of a quick run: FOLDER). Every measurement is a process of its own; rounds go from store to store. With `--keep` the
 //! stores and figures stay in FOLDER, and a later run adds its works to them: so a long run can be had in parts.
 
 mod chart;
@@ -94,7 +94,8 @@ fn measure(arguments: &Arguments) -> Outcome<()> {
         }
     }
 
-    let out = arguments.out.as_deref().unwrap_or(&dir);
+    let checked_in = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = arguments.out.as_deref().unwrap_or(if arguments.quick { &dir } else { checked_in });
     write_results(out, &setup, &figures)?;
     if !arguments.keep {
         fs::remove_dir_all(&kept)?;

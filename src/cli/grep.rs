@@ -218,17 +218,17 @@ impl<W: Write> Search<'_, W> {
 /// The match with some of its line around it.
 fn excerpt(found: &Found, coloured: bool) -> String {
     let part = |range: Range<usize>| found.line.get(range).unwrap_or_default();
-    let before: Vec<char> = part(0..found.at.start).chars().collect();
-    let behind: Vec<char> = part(found.at.end..found.line.len()).chars().collect();
-    let skipped = before.len().saturating_sub(AROUND);
+    let (before, behind) = (part(0..found.at.start), part(found.at.end..found.line.len()));
+    // Where the last and the first characters that are shown begin and end.
+    let from = before.char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
+    let to = behind.char_indices().nth(AROUND).map_or(behind.len(), |(at, _)| at);
     let (start, end) = if coloured { MATCH } else { ("", "") };
-    let shown = |chars: &[char]| printable(&chars.iter().collect::<String>());
     format!(
         "{}{}{start}{}{end}{}{}",
-        if skipped > 0 { "…" } else { "" },
-        shown(before.get(skipped..).unwrap_or_default()),
+        if from > 0 { "…" } else { "" },
+        printable(before.get(from..).unwrap_or_default()),
         said::shortened(printable(part(found.at.clone())), 2 * AROUND),
-        shown(behind.get(..behind.len().min(AROUND)).unwrap_or_default()),
-        if behind.len() > AROUND { "…" } else { "" },
+        printable(behind.get(..to).unwrap_or_default()),
+        if to < behind.len() { "…" } else { "" },
     )
 }

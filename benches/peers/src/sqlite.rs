@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use crate::Outcome;
 use crate::trace::TraceEvent;
-use crate::typed::{Listed, Message, parse};
+use crate::typed::{Event, Listed, Message, parse};
 
 /// A connection to a database of events.
 #[derive(Debug)]
@@ -79,6 +79,19 @@ impl Sqlite {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// Reads and decodes the last events, in order.
+    pub fn last(&self, session: &str, count: usize) -> Outcome<Vec<Event>> {
+        let sql = "SELECT json FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![session, i64::try_from(count)?])?;
+        let mut events = Vec::with_capacity(count);
+        while let Some(row) = rows.next()? {
+            events.push(parse(row.get_ref(0)?.as_str()?.as_bytes())?);
+        }
+        events.reverse();
+        Ok(events)
     }
 
     /// Copies all events of `parent` into `new`, and appends one: two transactions, as two acknowledgements are.

@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use super::{Peer, Writer, nth};
 use crate::Outcome;
 use crate::trace::TraceEvent;
-use crate::typed::{Listed, Message, parse};
+use crate::typed::{Event, Listed, Message, parse};
 
 /// A folder of files.
 #[derive(Debug)]
@@ -145,6 +145,27 @@ impl Peer for Jsonl {
             Ok(left > 0)
         })?;
         Ok(count)
+    }
+
+    fn last(&self, session: &str, count: usize) -> Outcome<u64> {
+        let file = File::open(self.path(session))?;
+        let end = file.metadata()?.len();
+        let mut text = vec![0; (64 << 10).min(usize::try_from(end)?)];
+        loop {
+            let from = end - text.len() as u64;
+            file.read_exact_at(&mut text, from)?;
+            let mut lines: Vec<&[u8]> =
+                text.trim_ascii_end().rsplit(|byte| *byte == b'\n').take(count + 1).collect();
+            // The first one may be cut: it only shows that those behind it are whole.
+            if lines.len() > count || text.len() as u64 == end {
+                lines.truncate(count);
+                lines.reverse();
+                let events = lines.iter().map(|line| parse(line)).collect::<Outcome<Vec<Event>>>()?;
+                return Ok(std::hint::black_box(events).len() as u64);
+            }
+            let more = (2 * text.len()).min(usize::try_from(end)?);
+            text.resize(more, 0);
+        }
     }
 
     /// The file's copy, which the system makes (`copy_file_range`).

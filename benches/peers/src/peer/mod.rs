@@ -37,11 +37,8 @@ pub trait Peer: Sized + Sync {
     /// Reads the events in a range one by one, and gives their number.
     fn read(&self, session: &str, range: Range<u64>) -> Outcome<u64>;
 
-    /// Reads the last events, of which the session has that many.
-    fn last(&self, session: &str, count: u64) -> Outcome<u64> {
-        let end = self.length(session)?;
-        self.read(session, end - count..end)
-    }
+    /// Reads the last `count` events, in order, and gives their number.
+    fn last(&self, session: &str, count: usize) -> Outcome<u64>;
 
     /// Makes the session `new` that begins with all events of `parent`, and appends one. Both are durable.
     fn fork(&self, parent: &str, new: &str, event: &TraceEvent) -> Outcome<()>;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use sessionlog::{Append, Seq, Session, Store};
 
@@ -11,21 +12,25 @@ use crate::events::new_event;
 use crate::ours::{self, append_batch};
 use crate::trace::TraceEvent;
 
-/// The store.
+/// The store, and the session that was used last: a user keeps the handle, as others keep a connection.
 #[derive(Debug)]
-pub struct Sessionlog(Store);
+pub struct Sessionlog(Store, Mutex<Option<Session>>);
 
 struct One(Session);
 
 impl Sessionlog {
     fn session(&self, id: &str) -> Outcome<Session> {
-        Ok(self.0.session(&id.parse()?)?)
+        let mut kept = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(session) if session.id().as_str() == id => Ok(session.clone()),
+            _ => Ok(kept.insert(self.0.session(&id.parse()?)?).clone()),
+        }
     }
 }
 
 impl Peer for Sessionlog {
     fn open(folder: &Path) -> Outcome<Self> {
-        Ok(Self(Store::open(ours::store_path(folder))?))
+        Ok(Self(Store::open(ours::store_path(folder))?, Mutex::default()))
     }
 
     fn writer(&self, session: &str) -> Outcome<impl Writer> {
@@ -43,6 +48,15 @@ impl Peer for Sessionlog {
             count += 1;
         }
         Ok(count)
+    }
+
+    fn last(&self, session: &str, count: usize) -> Outcome<u64> {
+        let mut found = 0;
+        for event in self.session(session)?.last(count as u64)? {
+            std::hint::black_box(event?);
+            found += 1;
+        }
+        Ok(found)
     }
 
     fn fork(&self, parent: &str, new: &str, event: &TraceEvent) -> Outcome<()> {

@@ -47,6 +47,10 @@ impl Peer for SqlitePeer {
         self.reader().read(session, range)
     }
 
+    fn last(&self, session: &str, count: usize) -> Outcome<u64> {
+        Ok(self.reader().last(session, count)?.len() as u64)
+    }
+
     fn fork(&self, parent: &str, new: &str, event: &TraceEvent) -> Outcome<()> {
         self.reader().fork(parent, new, event)
     }

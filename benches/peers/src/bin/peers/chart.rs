@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::figures::Figures;
-use crate::report::amount;
+use crate::report::{amount, short};
 use crate::work::{PEERS, rows};
 
 const COLOURS: [&str; 5] = ["#1b6ca8", "#8a8d91", "#c08a2d", "#7a9a4b", "#a05a8c"];
@@ -43,12 +43,13 @@ pub fn svg(heading: &str, figures: &Figures) -> String {
                 body,
                 "<text x=\"{:.0}\" y=\"{middle:.0}\" text-anchor=\"end\">{title}</text>\
                  <rect x=\"{from:.1}\" y=\"{:.0}\" width=\"{:.1}\" height=\"{:.0}\" fill=\"{colour}\"/>\
-                 <text x=\"{end:.0}\" y=\"{middle:.0}\">{} ({ratio:.2} ×)</text>",
+                 <text x=\"{end:.0}\" y=\"{middle:.0}\">{} ({} ×)</text>",
                 LEFT - 6.0,
                 y + 1.0,
                 (to - from).max(2.0),
                 BAR - 2.0,
                 amount(figure, row.unit),
+                short(ratio),
             )
             .expect("memory takes all");
             y += BAR;

@@ -34,8 +34,9 @@ pub fn markdown(heading: &str, setup: &Setup, figures: &Figures) -> String {
     let kind = if setup.quick { " A quick run: its figures mean nothing." } else { "" };
     let mut text = format!(
         "# The same work on other stores\n\nMade by `cargo run --release --manifest-path benches/peers/Cargo.toml \
-         --bin peers`; do not edit.{kind}\n\n{heading}; {} events in the long session.\n\n",
-        crate::report::count(setup.events() as f64),
+         --bin peers`; do not edit.{kind}\n\n{heading}; {} events in the long session; at most {} rounds, 3 of load and fork.\n\n",
+        count(setup.events() as f64),
+        setup.rounds,
     );
     text += "| work |";
     PEERS.iter().for_each(|(_, title)| text += &format!(" {title} |"));
@@ -112,11 +113,13 @@ fn times(ratio: Ratio) -> String {
     format!("{} × ({} to {})", short(median), short(least), short(most))
 }
 
-fn short(number: f64) -> String {
+/// A number with few digits.
+pub fn short(number: f64) -> String {
     match number {
         n if n >= 100.0 => count(n),
         n if n >= 10.0 => format!("{n:.1}"),
-        n => format!("{n:.2}"),
+        n if n >= 0.1 => format!("{n:.2}"),
+        n => format!("{n:.4}"),
     }
 }
 

@@ -355,7 +355,7 @@ fn the_engine_has_one_writer() {
                     fork.append(chunk("more").to_new()).unwrap();
                     let mut file = Vec::new();
                     export(&fork, ExportOptions::new(), &mut file).unwrap();
-                    store.delete(&fork.id()).unwrap();
+                    store.delete(fork.id()).unwrap();
                     import(store, &file[..], &ImportOptions::new()).unwrap();
                     if round % 2 == 0 {
                         store.drain().unwrap();

@@ -25,6 +25,7 @@ mod fuzz_finds;
 mod journal;
 mod labels;
 mod lifecycle;
+mod long_reads;
 mod metrics;
 mod model;
 mod read;

@@ -147,7 +147,7 @@ pub use integrity::{
     ScanProgress, ScanReport, Severity,
 };
 pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
-pub use list::Sessions;
+pub use list::{BadListCursor, List, ListCursor, Sessions};
 pub use log::follow::Follow;
 pub use log::reader::Events;
 pub use options::{

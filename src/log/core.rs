@@ -21,6 +21,7 @@ use super::observe::Observers;
 use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
+use crate::id::SessionId;
 use crate::options::{DurabilityRule, StoreOptions};
 use crate::storage::{Reserve, Storage};
 
@@ -78,6 +79,14 @@ impl Core {
     /// Which commits readers may see.
     pub(crate) fn up_to(&self) -> UpTo {
         UpTo(if self.health.is_failed() { self.journal.durable() } else { u64::MAX })
+    }
+
+    /// The session with this id that everybody sees.
+    pub(crate) fn session(&self, id: &SessionId) -> Result<Arc<SessionState>> {
+        let state = self.catalog.by_id(id, self.storage.as_ref())?;
+        state
+            .filter(|state| state.lock().visible_since().is_some())
+            .ok_or_else(|| Error::SessionNotFound { session: id.clone() })
     }
 
     /// The end of what readers of `session` may see.

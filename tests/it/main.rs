@@ -22,6 +22,7 @@ mod fuzz_finds;
 mod journal;
 mod labels;
 mod lifecycle;
+mod list;
 mod model;
 mod read;
 mod recovery;

@@ -128,6 +128,7 @@ mod labels;
 mod list;
 mod log;
 mod options;
+mod prune;
 mod recovery;
 mod replay;
 mod running_hash;
@@ -137,6 +138,7 @@ pub mod storage;
 mod store;
 mod surface;
 pub mod transfer;
+mod tree;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
@@ -154,6 +156,7 @@ pub use options::{
     Append, Durability, DurabilityRule, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, NewSession,
     StoreOptions,
 };
+pub use prune::{Protection, Prune, PrunePlan, PruneReason, PrunedSession};
 pub use recovery::{
     Inspection, OpenCall, OpenStep, OpenTurn, Resumed, TOOL_OUTCOME_UNKNOWN, unfinished_text,
 };
@@ -166,3 +169,4 @@ pub use surface::{
     FunctionCall, MISSING_RESULT, Mend, Message, ReplaceFault, Report, SnapshotFault, Surface, SurfaceFault,
     SurfaceOptions, SurfaceSnapshot, ToolCall,
 };
+pub use tree::{Tree, TreeNode};

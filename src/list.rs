@@ -43,9 +43,7 @@ pub struct Sessions {
     /// How far down the order everything was given or left out.
     passed: Option<ListCursor>,
     /// Looked at, and not given yet.
-    ahead: Option<Result<SessionInfo>>,
-    /// Where the one that was looked at last stands.
-    at: Option<ListCursor>,
+    ahead: Option<Result<(ListCursor, SessionInfo)>>,
     finished: bool,
 }
 
@@ -120,7 +118,6 @@ impl Sessions {
             next_stored: None,
             passed,
             ahead: None,
-            at: None,
             finished: false,
         })
     }
@@ -159,14 +156,31 @@ impl Sessions {
         }
     }
 
-    fn advance(&mut self) -> Option<Result<SessionInfo>> {
+    /// As the iterator; with the storage key.
+    pub(crate) fn next_with_key(&mut self) -> Option<Result<(StorageKey, SessionInfo)>> {
+        self.next_found().map(|found| found.map(|(at, info)| (at.key, info)))
+    }
+
+    fn next_found(&mut self) -> Option<Result<(ListCursor, SessionInfo)>> {
+        let found = match self.ahead.take() {
+            Some(ahead) => Some(ahead),
+            None if self.finished => None,
+            None => self.advance(),
+        };
+        if let Some(Ok((at, _))) = &found {
+            self.pass(*at);
+        }
+        found
+    }
+
+    fn advance(&mut self) -> Option<Result<(ListCursor, SessionInfo)>> {
         let step = self.step().transpose();
         self.finished = !matches!(step, Some(Ok(_)));
         step
     }
 
     /// The next session that is still there.
-    fn step(&mut self) -> Result<Option<SessionInfo>> {
+    fn step(&mut self) -> Result<Option<(ListCursor, SessionInfo)>> {
         let core = Arc::clone(self.handle.core());
         loop {
             self.look_ahead(&core)?;
@@ -185,8 +199,7 @@ impl Sessions {
                 Some(found) => {
                     let found = found?;
                     if self.is_new(at.key, &found.header.id) {
-                        self.at = Some(at);
-                        return Ok(Some(found));
+                        return Ok(Some((at, found)));
                     }
                     self.pass(at);
                 }
@@ -274,15 +287,7 @@ impl Iterator for Sessions {
     type Item = Result<SessionInfo>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = match self.ahead.take() {
-            Some(ahead) => Some(ahead),
-            None if self.finished => None,
-            None => self.advance(),
-        };
-        if let Some(at) = self.at.take() {
-            self.pass(at);
-        }
-        next
+        self.next_found().map(|found| found.map(|(_, info)| info))
     }
 }
 

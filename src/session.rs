@@ -1,9 +1,11 @@
 //! The handle on one session.
 
 mod checkpoint;
+mod held;
 mod hidden;
 mod labels;
 mod looking;
+mod size;
 mod surface;
 
 use std::collections::BTreeMap;
@@ -24,7 +26,9 @@ use crate::log::tail::{SessionState, TailRun};
 use crate::options::{Append, Durability, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, NewSession};
 use crate::store::{Handle, fork};
 use crate::surface::Surface;
+use held::Held;
 pub use hidden::HiddenSession;
+pub(crate) use size::stored_bytes;
 use surface::Kept;
 
 /// A session of an open store: its events are appended and read here.
@@ -35,6 +39,7 @@ pub struct Session {
     handle: Handle,
     state: Arc<SessionState>,
     kept: Kept,
+    _held: Held,
 }
 
 /// What is fixed about a session since it was created.
@@ -79,7 +84,8 @@ pub struct SessionInfo {
 
 impl Session {
     pub(crate) fn new(handle: Handle, state: Arc<SessionState>) -> Self {
-        Self { handle, state, kept: Kept::default() }
+        let held = Held::new(&state);
+        Self { handle, state, kept: Kept::default(), _held: held }
     }
 
     pub(crate) fn state(&self) -> &Arc<SessionState> {
@@ -211,6 +217,8 @@ impl Session {
                 return Err(error);
             }
         };
+        // It is in the run by now; what waits need not hold it twice.
+        drop(batch);
         core.committer.wait(ticket, core)?;
         if let Some(surface) = surface {
             // All that it has seen is published now.

@@ -19,15 +19,12 @@ use crate::log;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
 use crate::log::tail::{SessionState, Tail};
-use crate::options::{NewSession, StoreOptions};
+use crate::options::{NewSession, RESERVE_BYTES, StoreOptions};
 use crate::session::Session;
 use crate::storage::{
     Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
     Reserve, SledStorage, Storage, Witness,
 };
-
-/// Space that a full disk leaves to open, delete, prune and close.
-pub(crate) const RESERVE_BYTES: u64 = 4 << 20;
 
 /// An open store: a folder of sessions.
 ///
@@ -173,8 +170,10 @@ impl Store {
         };
         let path = folder.path().to_owned();
         let store = Self::start(storage, Arc::new(files), options, open_count, info, Some(folder))?;
-        // Being without a reserve is a state, not a failure.
-        let _ = Reserve::ensure(&path, RESERVE_BYTES);
+        // Being without a reserve is a state, not a failure: appends then leave the room for it alone.
+        if !Reserve::ensure(&path, RESERVE_BYTES).unwrap_or(false) {
+            store.core().journal.withhold(RESERVE_BYTES);
+        }
         Ok(store)
     }
 

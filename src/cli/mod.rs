@@ -18,6 +18,7 @@ mod ls;
 mod messages;
 mod output;
 mod place;
+mod prune;
 mod read;
 mod repair;
 mod replay;
@@ -29,6 +30,7 @@ mod scan;
 mod show;
 mod stats;
 mod time;
+mod tree;
 
 use std::io;
 use std::path::PathBuf;
@@ -63,6 +65,7 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     Ls(ls::Args),
+    Tree(tree::Args),
     Show(show::Args),
     Stats(stats::Args),
     Inspect(inspect::Args),
@@ -73,6 +76,7 @@ enum Command {
     Repair(repair::Args),
     Backup(backup::Args),
     Rm(rm::Args),
+    Prune(prune::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -134,6 +138,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Import(args) => import::run(&place, &args, io::stdin().lock(), &mut out),
         Command::Label(args) => label::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
+        Command::Tree(args) => tree::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
         Command::Stats(args) => stats::run(&place, &args, &mut out),
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
@@ -144,6 +149,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
+        Command::Prune(args) => prune::run(&place, &args, &mut out),
     }
 }
 

@@ -22,7 +22,7 @@ use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
-use crate::options::{DurabilityRule, StoreOptions};
+use crate::options::{DurabilityRule, RESERVE_BYTES, StoreOptions};
 use crate::storage::{Reserve, Storage};
 
 #[derive(Debug)]
@@ -121,7 +121,11 @@ impl Core {
 
     /// Gives the reserve's space to the disk, for a call that makes room. Returns whether there was one.
     pub(crate) fn release_reserve(&self) -> bool {
-        self.reserve.get().is_some_and(|folder| Reserve::release(folder).unwrap_or(false))
+        let released = self.reserve.get().is_some_and(|folder| Reserve::release(folder).unwrap_or(false));
+        if released {
+            self.journal.withhold(RESERVE_BYTES);
+        }
+        released
     }
 
     /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.

@@ -70,6 +70,8 @@ pub(crate) struct Journal {
     writing: Busy,
     /// Free space that a drain under way counts on.
     promised: AtomicU64,
+    /// Free space that is in place of the reserve: only deletions may have it.
+    withheld: AtomicU64,
 }
 
 /// Free space that segments leave alone, until this is dropped.
@@ -170,6 +172,7 @@ impl Journal {
             published: AtomicU64::new(before),
             writing: Busy::default(),
             promised: AtomicU64::new(0),
+            withheld: AtomicU64::new(0),
         }
     }
 
@@ -208,7 +211,8 @@ impl Journal {
             FRAME_HEADER_LEN + FRAME_ALIGN + requests.iter().map(Request::frame_bytes).sum::<usize>();
         let most = most as u64;
         if writer.current.as_ref().is_none_or(|segment| segment.bytes - segment.used < most) {
-            self.next_segment(writer, most, health)?;
+            let deletes = |request: &Request| matches!(request.work, Work::Delete { .. } | Work::Seal);
+            self.next_segment(writer, most, requests.iter().all(deletes), health)?;
         }
         // Behind the sync of the segment that is left: the mark is as high as it can be.
         let mut frame = FrameBuilder::new(std::mem::take(&mut writer.buffer));
@@ -253,7 +257,13 @@ impl Journal {
     }
 
     /// Goes to a segment with room for `len` bytes, after what stands in the last one is durable.
-    fn next_segment(&self, writer: &mut Writer, len: u64, health: &Health) -> Result<(), WriteError> {
+    fn next_segment(
+        &self,
+        writer: &mut Writer,
+        len: u64,
+        deletes: bool,
+        health: &Health,
+    ) -> Result<(), WriteError> {
         let fits = writer.spare.iter().position(|segment| segment.bytes >= len.max(FIRST_SEGMENT_BYTES));
         let mut next = match fits {
             Some(index) => writer.spare.swap_remove(index),
@@ -264,9 +274,11 @@ impl Journal {
                 }
                 let bytes = writer.segment_bytes.max(segment_size(len));
                 let least = segment_size(len);
-                match self.make_now(bytes) {
+                match self.make_now(bytes, deletes) {
                     // What little room there is may do for a small one: for a deletion, say.
-                    Err(WriteError::Refused(Refusal::Full(_))) if least < bytes => self.make_now(least)?,
+                    Err(WriteError::Refused(Refusal::Full(_))) if least < bytes => {
+                        self.make_now(least, deletes)?
+                    }
                     made => made?,
                 }
             }
@@ -281,15 +293,16 @@ impl Journal {
     }
 
     /// Makes the segment that a frame needs, under the watchdog's eyes.
-    fn make_now(&self, bytes: u64) -> Result<Segment, WriteError> {
-        let made = self.writing.during(self.watchdog, || self.make(bytes));
+    fn make_now(&self, bytes: u64, deletes: bool) -> Result<Segment, WriteError> {
+        let made = self.writing.during(self.watchdog, || self.make(bytes, deletes));
         made.unwrap_or_else(|| Err(self.refusal("create", "", &io::ErrorKind::TimedOut.into())))
             .map_err(WriteError::Refused)
     }
 
     /// Makes a segment: zero bytes, durable under its name.
-    fn make(&self, bytes: u64) -> Result<Segment, Refusal> {
-        let needed_bytes = bytes + MARGIN_BYTES + self.promised.load(Ordering::Acquire);
+    fn make(&self, bytes: u64, deletes: bool) -> Result<Segment, Refusal> {
+        let withheld = if deletes { 0 } else { self.withheld.load(Ordering::Acquire) };
+        let needed_bytes = bytes + MARGIN_BYTES + withheld + self.promised.load(Ordering::Acquire);
         let free_bytes =
             self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
         if free_bytes < needed_bytes {
@@ -334,7 +347,7 @@ impl Journal {
             }
         };
         // A failure here is met again, and told, by the append that needs the segment.
-        if let Ok(segment) = self.make(bytes) {
+        if let Ok(segment) = self.make(bytes, false) {
             let mut writer = self.writer();
             writer.segment_bytes = bytes;
             writer.spare.push(segment);
@@ -406,6 +419,21 @@ impl Journal {
             self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
         }
         Ok(())
+    }
+
+    /// Leaves so much free space to deletions, in place of the reserve.
+    pub(crate) fn withhold(&self, bytes: u64) {
+        self.withheld.store(bytes, Ordering::Release);
+    }
+
+    /// Gives the space of segments that hold nothing back to a full disk. Returns whether there were any.
+    pub(crate) fn shed(&self, through: u64) -> Result<bool> {
+        self.recycle(through)?;
+        let spare = std::mem::take(&mut self.writer().spare);
+        for segment in &spare {
+            self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
+        }
+        Ok(!spare.is_empty())
     }
 
     /// Removes all segments but a small one, after everything was drained. The journal is not used afterwards.

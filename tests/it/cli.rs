@@ -5,6 +5,7 @@ mod append;
 mod bad_input;
 mod care;
 mod labels;
+mod listing;
 mod looking;
 mod looking_back;
 mod messages;

@@ -22,16 +22,12 @@ pub(crate) fn now() -> Timestamp {
 /// `5 min ago`; the date of what is long ago or still to come.
 pub(crate) fn ago(timestamp: Timestamp, now: Timestamp) -> String {
     let passed = now.as_millis() - timestamp.as_millis();
-    let (unit_ms, unit) = match passed {
-        ..0 | AGO_MS.. => {
-            let date = rfc3339(timestamp);
-            return date.split('T').next().unwrap_or(&date).to_owned();
-        }
-        ..MINUTE_MS => (SECOND_MS, "s"),
-        ..HOUR_MS => (MINUTE_MS, "min"),
-        ..DAY_MS => (HOUR_MS, "h"),
-        _ => (DAY_MS, "d"),
-    };
+    if !(0..AGO_MS).contains(&passed) {
+        let date = rfc3339(timestamp);
+        return date.split('T').next().unwrap_or(&date).to_owned();
+    }
+    let units = [(DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min")];
+    let (unit_ms, unit) = units.into_iter().find(|(ms, _)| passed >= *ms).unwrap_or((SECOND_MS, "s"));
     format!("{} {unit} ago", passed / unit_ms)
 }
 

@@ -17,6 +17,7 @@ mod report;
 mod salvage;
 mod scan;
 mod session;
+mod unfinished;
 mod view;
 mod walk;
 mod work;

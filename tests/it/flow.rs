@@ -121,7 +121,7 @@ fn buffered_appends_wait_for_a_slow_disk() {
 
 const CHILD: &str = "SESSIONLOG_FLOW_CHILD";
 /// How many times the largest event's bytes a process may take, above what it takes without one.
-const TIMES: u64 = 8;
+const TIMES: u64 = 10;
 
 /// Every way of an event of 16 MiB in and out takes a small multiple of its size: each in a process of its own, which
 /// tells its greatest memory.

@@ -1,167 +1,158 @@
-//! A file system that is really full: small ones, made for the test. Where they cannot be made (that needs root) the test
-//! says so; the same on a medium in memory, which always runs, is in `prune` and `delete`.
+//! Full disks that are real: a small file system, filled. What was acknowledged stays, what could not be done is told and
+//! leaves nothing that looks done, and with room again it works.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::io::ErrorKind;
+use std::ops::Bound;
+use std::path::Path;
 
-use sessionlog::{Error, NewSession, Prune, Seq, Store};
+use sessionlog::storage::{Map, SledStorage, Storage};
+use sessionlog::{Error, NewSession, Repair, Salvage, Scan, Store};
 
-use crate::support::events::{self, Said, noise, read, user};
+use crate::support::bytes::{contents, copy_folder, lines, noise, say};
 use crate::support::run::id;
+use crate::support::small_disk::SmallDisk;
 
-/// A mounted file system, unmounted at the end.
-struct Small {
-    point: PathBuf,
-    _folder: tempfile::TempDir,
+/// Room for a store, its segments and its reserve, and little else.
+const MIB: u64 = 48;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-impl Drop for Small {
-    fn drop(&mut self) {
-        run("umount", &[self.point.to_str().unwrap()]);
-    }
-}
-
-fn run(program: &str, args: &[&str]) -> bool {
-    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
-}
-
-/// A file system of this kind and size; `None` where that is not allowed here.
-fn small(kind: &str) -> Option<Small> {
-    let folder = tempfile::tempdir().unwrap();
-    let point = folder.path().join("disk");
-    fs::create_dir(&point).unwrap();
-    let at = point.to_str().unwrap();
-    let mounted = match kind {
-        "tmpfs" => run("mount", &["-t", "tmpfs", "-o", "size=40m", "tmpfs", at]),
-        _ => {
-            let image = folder.path().join("image");
-            File::create(&image).unwrap().set_len(48 << 20).unwrap();
-            let image = image.to_str().unwrap();
-            run("mkfs.ext4", &["-q", "-m", "0", image]) && run("mount", &["-o", "loop", image, at])
+/// Two sessions in a store that was closed; what they say.
+fn make(path: &Path) -> [Vec<String>; 2] {
+    let store = Store::open(path).unwrap();
+    let said = ["a", "b"].map(|name| {
+        let session = store.create(NewSession::with_id(id(name))).unwrap();
+        for round in 0..4 {
+            say(&session, 300);
+            session.append(sessionlog::NewEvent::user_message(noise(round, 40_000))).unwrap();
+            store.drain().unwrap();
         }
-    };
-    mounted.then_some(Small { point, _folder: folder })
+        lines(&session)
+    });
+    store.close().unwrap();
+    said
 }
 
-/// Takes all space that is left.
-fn fill(path: &Path) {
-    let mut file = File::create(path).unwrap();
-    for size in [1 << 20, 4_096, 1] {
-        while file.write_all(&vec![b'x'; size]).is_ok() {}
-    }
-    let _ = file.sync_all();
-}
-
-fn full(result: sessionlog::Result<Seq>) -> bool {
-    match result {
-        Ok(_) => false,
-        Err(Error::DiskFull { .. }) => true,
-        Err(error) => panic!("a full disk gives {error:?}"),
-    }
-}
-
-/// Sessions before `from` are gone, the others hold what was acknowledged.
-fn check(store: &Store, said: &[Vec<Said>], from: usize, kind: &str) {
-    for (n, said) in said.iter().enumerate() {
-        let session = store.session(&id(&format!("s{n}")));
-        match n < from {
-            true => assert!(matches!(session, Err(Error::SessionNotFound { .. })), "{kind}: s{n}"),
-            false => assert_eq!(
-                read(session.unwrap().read_from(Seq::ZERO)),
-                events::lines(said, 0),
-                "{kind}: s{n}"
-            ),
+/// Says of an error that the disk was full, whoever met it first.
+fn is_full(error: &Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(cause) = next {
+        let by_system = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        if by_system == Some(ErrorKind::StorageFull) || cause.to_string().contains("No space left") {
+            return true;
         }
+        next = cause.source();
     }
+    matches!(error, Error::DiskFull { .. })
 }
 
-/// Closes a store: what has no room to be drained stays in the journal.
-fn close(store: &Store, kind: &str) {
-    match store.close() {
-        Ok(()) => {}
-        Err(Error::DiskFull { needed_bytes, free_bytes, .. }) => {
-            eprintln!("{kind}: closed undrained: {needed_bytes} needed, {free_bytes} free");
-        }
-        Err(error) => panic!("{kind}: close: {error:?}"),
-    }
+fn reads(path: &Path) -> [Vec<String>; 2] {
+    let store = Store::open(path).unwrap();
+    let all = ["a", "b"].map(|name| {
+        let session = store.session(&id(name)).unwrap();
+        session
+            .read_from(sessionlog::Seq::ZERO)
+            .unwrap()
+            .map_while(Result::ok)
+            .map(|event| event.to_string())
+            .collect()
+    });
+    store.close().unwrap();
+    all
 }
 
-/// A store fills its disk, and others take the rest: appends are refused with `DiskFull` and nothing else; reads, opens,
-/// deletions, prunes and closes work; the store has not failed, and appends go on when there is room.
+/// A repair needs room for its copies and for what it writes: with too little it says so, at whatever step the disk is
+/// full, and begun again with room it comes to the same end.
 #[test]
-fn a_store_on_a_full_disk() {
-    for kind in ["tmpfs", "ext4"] {
-        let Some(disk) = small(kind) else {
-            eprintln!("SKIPPED: a small {kind} cannot be mounted here; run the tests as root for it");
-            continue;
-        };
-        let path = disk.point.join("store");
-        let ballast = disk.point.join("ballast");
-        let store = Store::open(&path).unwrap();
-        let mut said: Vec<Vec<Said>> = Vec::new();
-        let mut is_full = false;
-        while !is_full {
-            let n = said.len();
-            assert!(n < 200, "{kind}: the disk does not fill");
-            let session = store.create(NewSession::with_id(id(&format!("s{n}"))));
-            let session = match session {
-                Err(Error::DiskFull { .. }) => break,
-                session => session.unwrap(),
-            };
-            said.push(Vec::new());
-            for k in 0..20 {
-                let event = noise(n as u64 * 100 + k, 50_000);
-                is_full = full(session.append(event.to_new()));
-                if is_full {
-                    break;
-                }
-                said.last_mut().unwrap().push(event);
+fn h19_a_repair_on_a_full_disk() {
+    let Some(disk) = SmallDisk::new(MIB) else { return };
+    let base = folder();
+    let sound = base.path().join("sound");
+    let said = make(&sound);
+    let damaged = base.path().join("damaged");
+    copy_folder(&sound, &damaged);
+    let engine = SledStorage::open(&damaged.join("engine-1"), 1 << 20).unwrap();
+    let blocks: Vec<_> =
+        engine.range(Map::Events, Bound::Unbounded, Bound::Unbounded).map(Result::unwrap).collect();
+    // The second block of `a`: all that lies behind it goes into quarantine.
+    engine.apply(Map::Events, &[(blocks[1].0.clone(), None)]).unwrap();
+    engine.flush().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+
+    let repaired = base.path().join("repaired");
+    copy_folder(&damaged, &repaired);
+    let plan = Repair::folder(&repaired).unwrap().apply().unwrap();
+    assert!(!plan.is_empty());
+    let expected = reads(&repaired);
+    assert!(expected[0].len() < said[0].len() && said[0].starts_with(&expected[0]));
+    assert_eq!(expected[1], said[1]);
+
+    let mut refused = 0;
+    for left in [0, 4 << 10, 64 << 10, 200 << 10, 600 << 10, 2 << 20, 8 << 20] {
+        let path = disk.path().join("store");
+        copy_folder(&damaged, &path);
+        disk.fill(left);
+        let done = Repair::folder(&path).and_then(Repair::apply);
+        if let Err(error) = &done {
+            assert!(is_full(error), "{left}: {error:?}");
+            refused += 1;
+        }
+        disk.free();
+        Repair::folder(&path).unwrap().apply().unwrap();
+        assert!(Scan::new().folder(&path).unwrap().is_clean());
+        assert!(Repair::folder(&path).unwrap().apply().unwrap().is_empty(), "nothing is left to do");
+        assert!(reads(&path) == expected, "{left}: the same end");
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    assert!(refused >= 2, "the disk was never full");
+}
+
+/// A backup, a salvage, onto a disk that is too small: told, nothing of that name is there, and the store is as it was.
+#[test]
+fn h19_copies_onto_a_full_disk() {
+    let Some(disk) = SmallDisk::new(MIB) else { return };
+    let base = folder();
+    let path = base.path().join("store");
+    let said = make(&path);
+    let before = contents(&path);
+    let copy = disk.path().join("copy");
+    let mut refused = 0;
+    for left in [0, 64 << 10, 600 << 10, 1 << 20, 3 << 20, 12 << 20] {
+        disk.fill(left);
+        let salvaged = Salvage::new().folder(&path, &copy);
+        match salvaged {
+            Ok(_) => std::fs::remove_dir_all(&copy).unwrap(),
+            Err(error) => {
+                assert!(is_full(&error), "{left}: {error:?}");
+                assert!(!copy.exists(), "{left}: what is not done has no name");
+                refused += 1;
             }
         }
-        drop(store.drain());
-        fill(&ballast);
-        eprintln!("{kind}: full with {} sessions", said.len());
-        let last = store.session(&id(&format!("s{}", said.len() - 1))).unwrap();
-        assert!((0..40).any(|n| full(last.append(noise(n, 1_000_000).to_new()))), "{kind}");
-        // What of those fitted into the last segment is the last session's; it goes, too.
-        store.delete(last.id()).unwrap();
-        said.pop();
-        let holds = |store: &Store, from: usize| check(store, &said, from, kind);
-        holds(&store, 0);
-        store.delete(&id("s0")).unwrap();
-        holds(&store, 1);
-        let keep = Prune::new().keep_newest(said.len() as u64 - 2);
-        assert_eq!(store.prune(&store.plan_prune(&keep).unwrap()).unwrap().going().count(), 1, "{kind}");
-        holds(&store, 2);
-        close(&store, kind);
-        drop((last, store));
-
-        fill(&ballast.with_extension("more"));
-        let store = Store::open(&path).unwrap_or_else(|error| panic!("{kind}: open: {error:?}"));
-        holds(&store, 2);
-        store.delete(&id("s2")).unwrap();
-        let session = store.session(&id("s3")).unwrap();
-        let mut extra = 0;
-        while extra < 40 && !full(session.append(noise(extra, 1_000_000).to_new())) {
-            extra += 1;
-        }
-        assert!(extra < 40, "{kind}: appends went on");
-        close(&store, kind);
-        drop((session, store));
-
-        let store = Store::open(&path).unwrap_or_else(|error| panic!("{kind}: open: {error:?}"));
-        fs::remove_file(&ballast).unwrap();
-        fs::remove_file(ballast.with_extension("more")).unwrap();
-        let session = store.session(&id("s4")).unwrap();
-        let before = session.len();
-        session.append(user("room again").to_new()).unwrap();
-        store.drain().unwrap();
-        assert_eq!(session.durable_len(), before + 1);
-        assert_eq!(store.session(&id("s3")).unwrap().len(), said[3].len() as u64 + extra);
-        let report = store.scan().unwrap();
-        assert!(report.is_clean(), "{kind}: {report:?}");
-        drop((session, store));
     }
+    assert!(refused >= 2, "the disk was never full");
+    assert!(contents(&path) == before, "what is salvaged is never written to");
+
+    let store = Store::open(&path).unwrap();
+    refused = 0;
+    for left in [0, 64 << 10, 600 << 10, 1 << 20, 3 << 20, 12 << 20] {
+        disk.fill(left);
+        match store.backup(&copy) {
+            Ok(_) => std::fs::remove_dir_all(&copy).unwrap(),
+            Err(error) => {
+                assert!(is_full(&error), "{left}: {error:?}");
+                assert!(!copy.exists(), "{left}: what is not done has no name");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 2, "the disk was never full");
+    disk.free();
+    say(&store.session(&id("a")).unwrap(), 1);
+    store.backup(&copy).unwrap();
+    store.close().unwrap();
+    let copied = reads(&copy);
+    assert!(copied[0].starts_with(&said[0]) && copied[0].len() == said[0].len() + 1 && copied[1] == said[1]);
 }

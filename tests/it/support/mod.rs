@@ -7,3 +7,4 @@ pub(crate) mod events;
 pub(crate) mod medium;
 pub(crate) mod model;
 pub(crate) mod run;
+pub(crate) mod small_disk;

@@ -144,15 +144,15 @@ fn a_very_large_event_takes_little_memory() {
             .current_dir(folder.path())
             .output()
             .unwrap();
-        let out = String::from_utf8(child.stdout).unwrap();
-        assert!(child.status.success(), "{what}: {out}{}", String::from_utf8_lossy(&child.stderr));
+        let out = String::from_utf8(child.stderr).unwrap();
+        assert!(child.status.success(), "{what}: {out}{}", String::from_utf8_lossy(&child.stdout));
         let told = out.lines().find_map(|line| line.split_once("peak=")).map(|(_, told)| told);
         told.and_then(|told| told.trim().parse::<u64>().ok()).unwrap_or_else(|| panic!("{what}: {out}"))
     };
     let before = peak("nothing");
     for what in ["append", "read", "list", "page", "export", "import"] {
         let taken = peak(what).saturating_sub(before);
-        println!("{what}: {:.1} times the event", taken as f64 / MAX_EVENT_BYTES as f64);
+        eprintln!("{what}: {:.1} times the event", taken as f64 / MAX_EVENT_BYTES as f64);
         assert!(taken <= TIMES * MAX_EVENT_BYTES, "{what} took {} MiB", taken >> 20);
     }
 }
@@ -184,5 +184,5 @@ fn child(what: &str) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: u64 = peak.and_then(|peak| peak.split_whitespace().next()?.parse().ok()).unwrap_or(0);
-    println!("peak={}", kib << 10);
+    eprintln!("peak={}", kib << 10);
 }

@@ -13,6 +13,9 @@ use crate::support::events::{NOON, user};
 use crate::support::medium::{Crash, Medium};
 use crate::support::run::{id, quiet};
 
+/// Whether a session is one of those that a list is for.
+type Wanted = fn(&SessionInfo) -> bool;
+
 fn time(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis).unwrap()
 }
@@ -111,7 +114,7 @@ fn pages_together_are_the_list() {
             store.list().unwrap().map(Result::unwrap).filter(|info| still(info)).collect();
         assert_eq!(expected.len(), count as usize, "seed {seed}");
         let (since, until) = (time(NOON + 5), time(NOON + 20));
-        let lists: [(List, fn(&SessionInfo) -> bool); 5] = [
+        let lists: [(List, Wanted); 5] = [
             (List::new(), |_| true),
             (List::new().label("k", "0"), |info| {
                 info.labels.labels.get("k").is_some_and(|value| value == "0")

@@ -10,7 +10,7 @@ use sessionlog::{Append, List, NewEvent, NewSession, Seq, Session, Store};
 use sessionlog_peers::Outcome;
 use sessionlog_peers::measure::seconds;
 use sessionlog_peers::ours;
-use sessionlog_peers::process::Memory;
+use sessionlog_peers::process::{Memory, thread_seconds};
 use sessionlog_peers::trace::{Trace, TraceEvent};
 
 const BATCH: usize = 1_000;
@@ -126,13 +126,13 @@ fn load(path: &Path, events: usize, sessions: usize) -> Outcome<()> {
         let (mut wall, mut processor) = (0.0, processor_seconds()?);
         let mut made = 0.0;
         for _ in 0..MILLION.min(events - at) / BATCH {
-            let before = processor_seconds()?;
+            let before = thread_seconds()?;
             let batch = batch(at / BATCH);
-            made += processor_seconds()? - before;
+            made += thread_seconds()? - before;
             wall += seconds(|| ours::append_batch(&open[at / BATCH % sessions], &batch))?;
             at += BATCH;
         }
-        // The drain of the last ones falls into the next million, as that of the ones before did.
+        // Of all threads. The drain of the last ones falls into the next million, as that of the ones before did.
         processor = processor_seconds()? - processor - made;
         say("seconds", wall);
         say("processor", processor);

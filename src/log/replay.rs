@@ -110,7 +110,7 @@ pub(crate) fn open(
         }
         // All that is valid is in the tails and durable, and numbers go on without a gap: it can wait there for room, as
         // in a store that was open when its disk got full. What is hidden may be published by then; a later open tells.
-        Err(Fault::Full(_)) if highest + 1 == end => {}
+        Err(Fault::Full(_)) if torn.is_empty() => {}
         Err(Fault::Full(full)) => return Err(full.to_error()),
         Err(Fault::Error(error)) => return Err(error),
     }

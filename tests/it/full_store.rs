@@ -1,10 +1,13 @@
 //! A store on a disk that is really full: small ones, made for the test. The same on a medium in memory, which always
 //! runs, is in `prune`, `delete` and `fault`.
 
-use sessionlog::{Error, NewSession, Prune, Seq, Store};
+use std::collections::{BTreeMap, BTreeSet};
+
+use sessionlog::{Error, LabelChange, NewSession, Prune, Seq, Store};
 
 use crate::support::events::{self, Said, noise, read, user};
-use crate::support::run::id;
+use crate::support::medium::{Crash, Medium};
+use crate::support::run::{id, quiet};
 use crate::support::small_disk::SmallDisk;
 
 fn full(result: sessionlog::Result<Seq>) -> bool {
@@ -47,6 +50,8 @@ fn close(store: &Store, kind: &str) {
 fn a_store_on_a_full_disk() {
     for (kind, disk) in [("tmpfs", SmallDisk::in_memory(40)), ("ext4", SmallDisk::new(48))] {
         let Some(disk) = disk else { continue };
+        // What is given back at the end.
+        disk.fill(28 << 20);
         let path = disk.path().join("store");
         let store = Store::open(&path).unwrap();
         let mut said: Vec<Vec<Said>> = Vec::new();
@@ -111,5 +116,89 @@ fn a_store_on_a_full_disk() {
         let report = store.scan().unwrap();
         assert!(report.is_clean(), "{kind}: {report:?}");
         drop((session, store));
+    }
+}
+
+/// What is in the journal when a store is opened and has no room to be drained waits there: it is read, labelled, deleted
+/// and appended to as in any other store as far as there is room, crashes again, and is whole when there is room. A hidden
+/// session whose publication is in there is not taken for one that was given up.
+#[test]
+fn a_tail_without_room_waits_in_the_journal() {
+    for crash in [Crash::Kill, Crash::Power] {
+        for free in [0, (2 << 20) - 1, 3 << 20, 4 << 20] {
+            let medium = Medium::new(free);
+            let reopen = |store: Store, free| {
+                medium.stop();
+                drop(store);
+                medium.restart(crash);
+                medium.set_free_bytes(free);
+                medium.open(quiet()).unwrap()
+            };
+            let mut expected: BTreeMap<String, Vec<Said>> = BTreeMap::new();
+            let store = medium.open(quiet()).unwrap();
+            let append = |store: &Store, name: &str, said: &[Said]| {
+                store.session(&id(name)).unwrap().append_batch(said.iter().map(Said::to_new))
+            };
+            let hidden = ["published", "given up"].map(|name| {
+                let hidden = store.create_hidden(NewSession::with_id(id(name))).unwrap();
+                hidden.append_batch([user("hidden").to_new()]).unwrap();
+                hidden
+            });
+            // Blocks of a hidden session, whose publication will be in the journal alone.
+            store.drain().unwrap();
+            for name in ["a", "b"] {
+                store.create(NewSession::with_id(id(name))).unwrap();
+                let said: Vec<Said> = (0..30).map(|n| noise(n, 60_000)).collect();
+                append(&store, name, &said).unwrap();
+                expected.insert(name.into(), said);
+            }
+            let [published, given_up] = hidden;
+            drop(published.publish(LabelChange::new()).unwrap());
+            expected.insert("published".into(), vec![user("hidden")]);
+            medium.stop();
+            drop(given_up);
+
+            let holds = |store: &Store, expected: &BTreeMap<String, Vec<Said>>| {
+                let listed: BTreeSet<String> =
+                    store.list().unwrap().map(|info| info.unwrap().header.id.to_string()).collect();
+                assert!(listed.iter().eq(expected.keys()), "{listed:?}");
+                for (name, said) in expected {
+                    let session = store.session(&id(name)).unwrap();
+                    assert_eq!(read(session.read_from(Seq::ZERO)), events::lines(said, 0), "{name}");
+                }
+            };
+            let mut store = reopen(store, free);
+            holds(&store, &expected);
+            for round in 0..2 {
+                let more = user(&format!("more {round}"));
+                match append(&store, "b", std::slice::from_ref(&more)) {
+                    Ok(_) => expected.get_mut("b").unwrap().push(more),
+                    Err(Error::DiskFull { .. }) => {}
+                    Err(error) => panic!("{free}: {error:?}"),
+                }
+                match store.drain() {
+                    Ok(()) | Err(Error::DiskFull { .. }) => {}
+                    Err(error) => panic!("{free}: {error:?}"),
+                }
+                store = reopen(store, free);
+                holds(&store, &expected);
+            }
+            match store.delete(&id("a")) {
+                Ok(()) => drop(expected.remove("a")),
+                Err(Error::DiskFull { .. }) => assert!(free < 2 << 20, "{free}"),
+                Err(error) => panic!("{free}: {error:?}"),
+            }
+            holds(&store, &expected);
+            let store = reopen(store, 1 << 40);
+            holds(&store, &expected);
+            assert!(store.scan().unwrap().is_clean());
+            for name in expected.keys() {
+                store.delete(&id(name)).unwrap();
+            }
+            let store = reopen(store, 1 << 40);
+            store.drain().unwrap();
+            let left: Vec<usize> = medium.image().maps.iter().map(Vec::len).collect();
+            assert_eq!(left, [2, 0, 0, 0], "{free}");
+        }
     }
 }

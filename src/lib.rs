@@ -119,6 +119,8 @@
 //!
 //! `cli` (on by default) is for the program `sessionlog` only. A library user sets `default-features = false`.
 //!
+//! `async` adds `Session::append_async` and `Session::follow_async`, a future and a stream for any runtime.
+//!
 //! `tracing` opens spans of the crate of that name, with the target `sessionlog`: `open` and `scan`, `commit` (with the
 //! number of requests in it), `sync` and `drain`. All are of the level debug. [`Store::metrics`] needs no feature.
 #![warn(missing_docs)]
@@ -148,6 +150,8 @@ mod tree;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
+#[cfg(feature = "async")]
+pub use futures_core::Stream;
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
     BackupReport, EngineOutcome, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind,
@@ -169,6 +173,8 @@ pub use recovery::{
 };
 pub use replay::{Pace, Replay, StopReplay};
 pub use running_hash::{BadRunningHash, RunningHash};
+#[cfg(feature = "async")]
+pub use session::{AppendFuture, FollowStream};
 pub use session::{HiddenSession, Parent, Session, SessionHeader, SessionInfo};
 pub use stats::{Distribution, Statistics, Tally, TokenUsage, ToolStatistics, TypeCount};
 pub use store::{OpenReport, Store, StoreInfo};

@@ -4,6 +4,8 @@ mod checkpoint;
 mod held;
 mod hidden;
 mod labels;
+#[cfg(feature = "async")]
+mod later;
 mod looking;
 mod size;
 mod surface;
@@ -28,6 +30,8 @@ use crate::store::{Handle, fork};
 use crate::surface::Surface;
 use held::Held;
 pub use hidden::HiddenSession;
+#[cfg(feature = "async")]
+pub use later::{AppendFuture, FollowStream};
 pub(crate) use size::stored_bytes;
 use surface::Kept;
 
@@ -198,14 +202,33 @@ impl Session {
     /// ```
     pub fn append_with(&self, how: Append, events: impl IntoIterator<Item = NewEvent>) -> Result<Range<Seq>> {
         let core = self.core();
+        let batch = self.check(how, events)?;
+        let claimed = batch.claim();
+        core.room.take(claimed, &core.health, || core.make_room())?;
+        self.append_claimed(how, &batch, claimed, || ())
+    }
+
+    /// What can be said of a batch before it is known where it goes.
+    fn check(&self, how: Append, events: impl IntoIterator<Item = NewEvent>) -> Result<Batch> {
+        let core = self.core();
         core.health.check()?;
         core.observers.refuse_own_thread()?;
-        let batch = Batch::check(core, how, self.state.lock().next(), events)?;
-        // An upper bound for now: stored form is shorter than the lines.
-        let claimed = batch.line_bytes + RUN_OVERHEAD;
-        core.room.take(claimed, &core.health, || core.make_room())?;
+        Batch::check(core, how, self.state.lock().next(), events)
+    }
+
+    /// Appends a batch for which room was taken. `placed` is called when its place in the session is fixed.
+    fn append_claimed(
+        &self,
+        how: Append,
+        batch: &Batch,
+        claimed: u64,
+        placed: impl FnOnce(),
+    ) -> Result<Range<Seq>> {
+        let core = self.core();
         let mut surface = None;
-        let (ticket, seqs) = match self.queue_checked(how, &batch, claimed, &mut surface) {
+        let queued = self.queue_checked(how, batch, claimed, &mut surface);
+        placed();
+        let (ticket, seqs) = match queued {
             Ok(Some(queued)) => queued,
             Ok(None) => {
                 core.room.give(claimed);
@@ -409,6 +432,11 @@ struct Batch {
 }
 
 impl Batch {
+    /// How much room it takes at most: stored form is shorter than the lines.
+    fn claim(&self) -> u64 {
+        self.line_bytes + RUN_OVERHEAD
+    }
+
     fn check(
         core: &Core,
         how: Append,

@@ -214,6 +214,8 @@ impl Store {
             let threads = vec![
                 log::spawn("sessionlog-journal", move || keeper.keeper.run(&keeper, opened_at))?,
                 log::spawn("sessionlog-drain", move || drain.drain.run(&drain))?,
+                #[cfg(feature = "async")]
+                core.later.start()?,
             ];
             Ok((core, report, threads))
         })();
@@ -501,8 +503,12 @@ impl Opened {
         core.health.close();
         core.wake_all();
         core.committer.close(core);
+        #[cfg(feature = "async")]
+        core.later.stop();
         core.keeper.stop();
         core.drain.stop();
+        // The last handle may be one that a thread of the store's had: it ends by itself.
+        threads.retain(|thread| thread.thread().id() != std::thread::current().id());
         let stuck = !join_within(std::mem::take(&mut *threads), core.watchdog);
         core.observers.stop();
         let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);

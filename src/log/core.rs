@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) keeper: Keeper,
     pub(crate) observers: Observers,
+    #[cfg(feature = "async")]
+    pub(crate) later: super::later::Later,
     /// Held while a backup copies blocks: nothing of them is removed meanwhile.
     pub(crate) removals: Mutex<()>,
     /// Sessions with something that is not in storage; this is what keeps them in memory.
@@ -73,6 +75,8 @@ impl Core {
             checkpoints: Checkpoints::default(),
             keeper: Keeper::default(),
             observers: Observers::default(),
+            #[cfg(feature = "async")]
+            later: super::later::Later::default(),
             removals: Mutex::default(),
             undrained: Mutex::default(),
             reserve: OnceLock::new(),

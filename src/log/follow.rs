@@ -62,6 +62,28 @@ impl Follow {
         outcome
     }
 
+    /// Gives the next event if it is there; else `waker` is woken when there may be one.
+    #[cfg(feature = "async")]
+    pub(crate) fn poll(&mut self, waker: &std::task::Waker) -> std::task::Poll<Option<Result<Event>>> {
+        use std::task::Poll;
+        let no_wait = Some(Instant::now());
+        loop {
+            if self.finished {
+                return Poll::Ready(None);
+            }
+            match self.wait_until(no_wait).transpose() {
+                Some(event) => return Poll::Ready(Some(event)),
+                None if self.finished => return Poll::Ready(None),
+                None => {}
+            }
+            let core = self.handle.core();
+            let still = || !core.health.is_failed() && !core.health.is_closed();
+            if self.session.wake_beyond(self.next, core.up_to(), waker, still) {
+                return Poll::Pending;
+            }
+        }
+    }
+
     fn try_until(&mut self, deadline: Option<Instant>) -> Result<Option<Event>> {
         let core = Arc::clone(self.handle.core());
         while !self.finished {

@@ -17,6 +17,8 @@ pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod keeper;
 pub(crate) mod kept;
+#[cfg(feature = "async")]
+pub(crate) mod later;
 pub(crate) mod lineage;
 pub(crate) mod meter;
 pub(crate) mod observe;

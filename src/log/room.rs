@@ -61,15 +61,31 @@ impl Room {
     /// Takes room for `cost`, waiting for it when need be; `wanted` is called before each wait. What alone
     /// is larger than all room waits until the tail is empty.
     pub(crate) fn take(&self, cost: u64, health: &Health, wanted: impl Fn()) -> Result<()> {
+        match self.enter(cost) {
+            None => Ok(()),
+            Some(ticket) => {
+                let outcome = self.wait(ticket, cost, health, wanted);
+                self.leave(ticket);
+                outcome
+            }
+        }
+    }
+
+    /// Takes room that is there; else a place among those who wait, which [`leave`](Self::leave) gives back.
+    pub(crate) fn enter(&self, cost: u64) -> Option<u64> {
         let mut state = self.lock();
         if state.waiting.is_empty() && self.fits(&state, cost) {
             state.used = state.used.saturating_add(cost);
-            return Ok(());
+            return None;
         }
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         state.waiting.push_back(ticket);
-        drop(state);
+        Some(ticket)
+    }
+
+    /// Waits at a place until there is room. Nobody who came later gets any before the place is left.
+    pub(crate) fn wait(&self, ticket: u64, cost: u64, health: &Health, wanted: impl Fn()) -> Result<()> {
         loop {
             wanted();
             let mut state = self.lock();
@@ -84,12 +100,17 @@ impl Room {
                 None
             };
             if let Some(outcome) = outcome {
-                state.waiting.retain(|waiting| *waiting != ticket);
-                self.changed.notify_all();
                 return outcome;
             }
             let _ = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Lets the next one have its turn.
+    pub(crate) fn leave(&self, ticket: u64) {
+        let mut state = self.lock();
+        state.waiting.retain(|waiting| *waiting != ticket);
+        self.changed.notify_all();
     }
 
     /// Takes room without waiting: for what replay found.

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::hidden::Hidden;
@@ -52,6 +53,8 @@ pub(crate) struct Tail {
     /// Whether the drain's list holds it.
     pub(crate) listed: bool,
     followers: usize,
+    /// Of followers that do not block.
+    wakers: Vec<Waker>,
 }
 
 /// Title and labels of a session.
@@ -139,6 +142,7 @@ impl SessionState {
                 in_flight: VecDeque::new(),
                 listed: false,
                 followers: 0,
+                wakers: Vec::new(),
             }),
             grown: Condvar::new(),
         })
@@ -194,6 +198,28 @@ impl SessionState {
     /// Wakes followers, after the lock was given back.
     pub(crate) fn wake(&self) {
         self.grown.notify_all();
+        let wakers = std::mem::take(&mut self.lock().wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Keeps `waker` until something may have changed for one who has seen everything before `seen`. Returns whether it
+    /// does: something may have changed already.
+    #[cfg(feature = "async")]
+    pub(crate) fn wake_beyond(
+        &self,
+        seen: u64,
+        up_to: UpTo,
+        waker: &Waker,
+        still: impl Fn() -> bool,
+    ) -> bool {
+        let mut tail = self.lock();
+        if tail.visible(up_to) > seen || tail.deleted.is_some() || !still() {
+            return false;
+        }
+        if !tail.wakers.iter().any(|kept| kept.will_wake(waker)) {
+            tail.wakers.push(waker.clone());
+        }
+        true
     }
 
     /// Waits until something may have changed for one who has seen everything before `seen`.
@@ -296,7 +322,7 @@ impl Tail {
             run.commit = commit;
             self.runs.push_back(run);
         }
-        self.followers > 0
+        self.followers > 0 || !self.wakers.is_empty()
     }
 
     /// Takes off what is stored up to the commit `through`. Returns the room that it took.

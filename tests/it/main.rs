@@ -8,6 +8,8 @@
 )]
 
 mod append;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod backup;
 mod care_of_imports;
 mod cli;

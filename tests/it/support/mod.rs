@@ -8,3 +8,4 @@ pub(crate) mod medium;
 pub(crate) mod model;
 pub(crate) mod run;
 pub(crate) mod small_disk;
+pub(crate) mod watched;

@@ -205,7 +205,7 @@ impl Session {
         let batch = self.check(how, events)?;
         let claimed = batch.claim();
         core.room.take(claimed, &core.health, || core.make_room())?;
-        self.append_claimed(how, &batch, claimed, || ())
+        self.append_claimed(how, batch, claimed, || ())
     }
 
     /// What can be said of a batch before it is known where it goes.
@@ -220,13 +220,13 @@ impl Session {
     fn append_claimed(
         &self,
         how: Append,
-        batch: &Batch,
+        batch: Batch,
         claimed: u64,
         placed: impl FnOnce(),
     ) -> Result<Range<Seq>> {
         let core = self.core();
         let mut surface = None;
-        let queued = self.queue_checked(how, batch, claimed, &mut surface);
+        let queued = self.queue_checked(how, &batch, claimed, &mut surface);
         placed();
         let (ticket, seqs) = match queued {
             Ok(Some(queued)) => queued,

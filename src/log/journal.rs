@@ -95,7 +95,6 @@ struct Writer {
     /// Segments that may be overwritten.
     spare: Vec<Segment>,
     next_commit: u64,
-    frames: Frames,
     /// The size of the next segment to be made.
     segment_bytes: u64,
     buffer: Vec<u8>,
@@ -108,11 +107,14 @@ pub(crate) struct Frames {
     pub(crate) bytes: u64,
 }
 
-/// Where a sync has to reach.
+/// Where a sync has to reach, and what is told of the journal: never locked while the disk is waited for.
 #[derive(Debug)]
 struct Position {
     file: Option<Arc<dyn JournalFile>>,
     written: u64,
+    frames: Frames,
+    /// The bytes of all segments.
+    segments: u64,
 }
 
 #[derive(Debug)]
@@ -173,13 +175,17 @@ impl Journal {
                 filled: VecDeque::new(),
                 spare: Vec::new(),
                 next_commit,
-                frames: Frames::default(),
                 segment_bytes: FIRST_SEGMENT_BYTES,
                 buffer: Vec::new(),
             }),
             next_name: AtomicU64::new(next_name),
             in_sync: Busy::default(),
-            position: Mutex::new(Position { file: None, written: before }),
+            position: Mutex::new(Position {
+                file: None,
+                written: before,
+                frames: Frames::default(),
+                segments: 0,
+            }),
             durable: AtomicU64::new(before),
             published: AtomicU64::new(before),
             writing: Busy::default(),
@@ -261,11 +267,11 @@ impl Journal {
         }
         segment.used += len;
         segment.last_commit = commit;
-        writer.frames.count += 1;
-        writer.frames.bytes += len;
         writer.next_commit += 1;
         let mut position = self.position();
         position.written = commit;
+        position.frames.count += 1;
+        position.frames.bytes += len;
         // A huge batch's buffer is not kept.
         writer.buffer = if bytes.capacity() > 4 << 20 { Vec::new() } else { bytes };
         Ok(commit)
@@ -332,7 +338,10 @@ impl Journal {
             .and_then(|file| self.files.rename(&unfinished, &name).map(|()| file))
             .and_then(|file| self.files.sync_folder().map(|()| file));
         match made {
-            Ok(file) => Ok(Segment { name, file, bytes, used: 0, last_commit: 0, reuse: true }),
+            Ok(file) => {
+                self.position().segments += bytes;
+                Ok(Segment { name, file, bytes, used: 0, last_commit: 0, reuse: true })
+            }
             Err(error) => {
                 // Whether these files exist is not known, nor needed: no frame was in them, the next open removes them.
                 let _ = self.files.remove(&unfinished);
@@ -432,9 +441,13 @@ impl Journal {
                 }
             }
         }
-        for segment in &removed {
-            self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
-        }
+        removed.iter().try_for_each(|segment| self.remove(segment))
+    }
+
+    fn remove(&self, segment: &Segment) -> Result<()> {
+        let removed = self.files.remove(&segment.name);
+        removed.map_err(|source| self.io("remove", &segment.name, source))?;
+        self.position().segments -= segment.bytes;
         Ok(())
     }
 
@@ -447,9 +460,7 @@ impl Journal {
     pub(crate) fn shed(&self, through: u64) -> Result<bool> {
         self.recycle(through)?;
         let spare = std::mem::take(&mut self.writer().spare);
-        for segment in &spare {
-            self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
-        }
+        spare.iter().try_for_each(|segment| self.remove(segment))?;
         Ok(!spare.is_empty())
     }
 
@@ -463,9 +474,7 @@ impl Journal {
         let kept = all.iter().position(|segment| segment.bytes == FIRST_SEGMENT_BYTES);
         for (index, segment) in all.iter().enumerate() {
             if Some(index) != kept {
-                self.files
-                    .remove(&segment.name)
-                    .map_err(|source| self.io("remove", &segment.name, source))?;
+                self.remove(segment)?;
             }
         }
         self.files.sync_folder().map_err(|source| self.io("sync", "", source))
@@ -481,18 +490,18 @@ impl Journal {
         last_commit: u64,
         reuse: bool,
     ) {
+        self.position().segments += bytes;
         self.writer().filled.push_back(Segment { name, file, bytes, used: bytes, last_commit, reuse });
     }
 
     /// What was written since the store was opened.
     pub(crate) fn frames(&self) -> Frames {
-        self.writer().frames
+        self.position().frames
     }
 
     /// What all segments take, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        let writer = self.writer();
-        writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|segment| segment.bytes).sum()
+        self.position().segments
     }
 
     /// Keeps `needed_bytes` of free space for a pass of the drain, or says that they are not there.

@@ -77,6 +77,15 @@ fn a_page_before_damage() {
     }
 }
 
+/// Lets the medium go on when a test ends, also when it fails.
+struct Release<'a>(&'a Medium);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
 /// Buffered appends before a disk that stands still wait, instead of growing: before its engine once the tail is full,
 /// before its journal when a segment is. When the disk moves again all of them are done, in order.
 #[test]
@@ -100,6 +109,7 @@ fn buffered_appends_wait_for_a_slow_disk() {
                     acknowledged.fetch_add(1, Ordering::SeqCst);
                 }
             });
+            let _moves_again = Release(&medium);
             medium.wait_held();
             let acknowledged = || acknowledged.load(Ordering::SeqCst) * BYTES as u64;
             // Until the next event has no room. (A minute passes only where the test has failed.)
@@ -108,10 +118,10 @@ fn buffered_appends_wait_for_a_slow_disk() {
                 std::thread::yield_now();
             }
             assert!(!engine || acknowledged() >= TAIL / 4 * 3, "{} bytes were acknowledged", acknowledged());
-            let used = store.info().unwrap().tail_bytes;
+            // What is asked of a store whose disk stands still is answered.
+            let used = store.info().unwrap().tail_bytes.max(store.metrics().tail_bytes);
             assert!(used <= TAIL, "{used} bytes in the tail");
             assert!(acknowledged() <= TAIL);
-            medium.release();
         });
         assert_eq!(acknowledged.load(Ordering::SeqCst), EVENTS);
         let expected: Vec<Said> = (0..EVENTS).map(|n| noise(n, BYTES)).collect();

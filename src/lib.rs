@@ -74,8 +74,8 @@
 //!
 //! [`read_from`](Session::read_from), [`read_range`](Session::read_range), [`read_reverse`](Session::read_reverse) and
 //! [`last`](Session::last) give [`Events`]: an iterator over a range that is fixed when it is made, read as it is asked
-//! for. [`follow`](Session::follow) goes on with what is appended later. An
-//! [observer](StoreOptions::observer) hears the events of all sessions.
+//! for; [`Events::page`] gives them in pages by count and bytes. [`follow`](Session::follow) goes on with what is appended
+//! later. An [observer](StoreOptions::observer) hears the events of all sessions.
 //!
 //! # Looking back
 //!
@@ -89,6 +89,12 @@
 //! [`Session::label`] gives a session a title and labels, which may change. [`transfer`] writes sessions as JSON Lines
 //! and reads them again: a file as a whole or not at all. What it builds on is public: [`Store::create_hidden`] makes a
 //! session that nobody sees until it is published, and [`Session::running_hash`] says whether two histories are equal.
+//!
+//! # Many sessions
+//!
+//! [`Store::list`] gives sessions by their last update, [`Store::list_with`] those that a [`List`] asks for, in pages where
+//! that is wanted; [`Store::tree`] gives forks below their parents. [`Store::delete`] deletes one session,
+//! [`Store::plan_prune`] names those beyond a limit and [`Store::prune`] deletes what was named; forks keep what they share.
 //!
 //! # Damage
 //!

@@ -22,6 +22,7 @@ mod man;
 mod messages;
 mod output;
 mod place;
+mod prune;
 mod read;
 mod repair;
 mod replay;
@@ -34,6 +35,7 @@ mod scan;
 mod show;
 mod stats;
 mod time;
+mod tree;
 
 use std::io;
 use std::path::PathBuf;
@@ -68,6 +70,7 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     Ls(ls::Args),
+    Tree(tree::Args),
     Show(show::Args),
     Stats(stats::Args),
     Diff(diff::Args),
@@ -80,6 +83,7 @@ enum Command {
     Repair(repair::Args),
     Backup(backup::Args),
     Rm(rm::Args),
+    Prune(prune::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -143,6 +147,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Import(args) => import::run(&place, &args, io::stdin().lock(), &mut out),
         Command::Label(args) => label::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
+        Command::Tree(args) => tree::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
         Command::Stats(args) => stats::run(&place, &args, &mut out),
         Command::Diff(args) => diff::run(&place, &args, &mut out),
@@ -155,6 +160,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
+        Command::Prune(args) => prune::run(&place, &args, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),
         Command::Man(args) => man::run(&args, &mut out),
     }

@@ -129,9 +129,9 @@ fn whole(store: &Store, json: bool) -> Result<String, Failure> {
         ("format", info.format.to_string()),
         ("durability", info.durability.clone()),
         ("engine", info.engine.clone()),
-        ("engine size", format!("{} bytes", info.engine_bytes)),
-        ("journal size", format!("{} bytes", info.journal_bytes)),
-        ("tail", format!("{} bytes", info.tail_bytes)),
+        ("engine size", output::size(info.engine_bytes)),
+        ("journal size", output::size(info.journal_bytes)),
+        ("tail", output::size(info.tail_bytes)),
         ("replayed", replayed),
         ("torn", torn),
     ]))

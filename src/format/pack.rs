@@ -277,9 +277,11 @@ impl Packer {
             "an event that no reader would take was let in by append"
         );
         let hash_after = self.hashes.first().copied().unwrap_or(Hash::START);
-        large::write(self.key, self.first_seq, &packed, hash_after, write_number, sink)?;
-        context.compressor.trim();
+        let seq = self.first_seq;
+        // Before it is written: such an event stands in memory often enough.
         self.drop_first(1);
+        large::write(self.key, seq, &packed, hash_after, write_number, sink)?;
+        context.compressor.trim();
         Ok(())
     }
 

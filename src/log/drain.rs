@@ -195,12 +195,8 @@ impl Drain {
         };
         // A backup that copies blocks lets removals go on when it is done.
         let Ok(_held) = core.removals.try_lock() else { return Ok(Removal::Done) };
-        let promise = match core.journal.promise(MARGIN_BYTES) {
-            // Removals make room: they may have the reserve.
-            Err(Fault::Full(_)) if core.release_reserve() => core.journal.promise(MARGIN_BYTES),
-            promise => promise,
-        };
-        match promise {
+        // Removals make room: they may have the reserve.
+        match self.with_room(core, true, || core.journal.promise(MARGIN_BYTES)) {
             Ok(_promise) => removal::step(core, writer)?,
             Err(Fault::Full(full)) => return Ok(Removal::Full(full)),
             Err(error) => return Err(error),
@@ -268,14 +264,30 @@ impl Drain {
         Ok(core.checkpoints.write(core, || writer.number())?)
     }
 
+    /// Tries again with what a full disk can be given back: segments that hold nothing, then, for a deletion, the reserve.
+    fn with_room<T>(
+        &self,
+        core: &Core,
+        reserve: bool,
+        room: impl Fn() -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let full = match room() {
+            Err(Fault::Full(full)) => full,
+            found => return found,
+        };
+        let mut found = Err(Fault::Full(full));
+        if core.journal.shed(self.through())? {
+            found = room();
+        }
+        match found {
+            Err(Fault::Full(_)) if reserve && core.release_reserve() => room(),
+            found => found,
+        }
+    }
+
     /// Moves what is synced up to the commit `end`, or as much of it as there is room for.
     fn step(&self, core: &Core, writer: &mut Writer, end: u64) -> Result<(), Fault> {
-        let (through, promise) = match self.affordable(core, end) {
-            Err(Fault::Full(_)) if core.has_deletions() && core.release_reserve() => {
-                self.affordable(core, end)?
-            }
-            affordable => affordable?,
-        };
+        let (through, promise) = self.with_room(core, core.has_deletions(), || self.affordable(core, end))?;
         let sessions = core.drainable(through);
         let mut pass = Pass::new(core, writer, through, &sessions)?;
         pass.blocks()?; // (1)

@@ -13,7 +13,7 @@ use super::lineage::Segment;
 use super::tail::SessionState;
 use super::unpack::{Piece, Unpacker};
 use crate::error::{Corruption, Error, Place, Result};
-use crate::event::Event;
+use crate::event::{Event, line_len};
 use crate::format::{self, BlockView, Scratch, Sections};
 use crate::id::{Seq, StorageKey};
 use crate::storage::{Entries, Map};
@@ -47,6 +47,8 @@ pub struct Events {
     scratch: Scratch,
     /// The seq that was looked for once without success.
     missed: Option<u64>,
+    /// What a page found behind its events.
+    failure: Option<Error>,
     finished: bool,
     _open: Handle,
 }
@@ -88,6 +90,7 @@ impl Events {
             unpacker: Unpacker::new(Sections::All),
             scratch: Scratch::default(),
             missed: None,
+            failure: None,
             finished: false,
             _open: handle,
         })
@@ -137,6 +140,58 @@ impl Events {
             None => self.rest.start,
         };
         Seq::new(next)
+    }
+
+    /// Returns the next events: at most `count`, and no more than have `bytes` bytes of lines together, but at least one if
+    /// there is one. Nothing behind the last event.
+    ///
+    /// With [`next_seq`](Self::next_seq) a reader goes on where a page ended, also after the store was closed in between.
+    ///
+    /// # Cost
+    /// As reading; each event is measured. Memory: the page, and the events of one block.
+    /// # Errors
+    /// As the iterator's items: events before the damage come first, then the error, as the last page.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{NewEvent, NewSession, Seq, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::new())?;
+    /// session.append_batch((0..10).map(|n| NewEvent::user_message(format!("{n}"))))?;
+    /// let page = session.read_from(Seq::ZERO)?.page(4, 1 << 20)?;
+    /// let mut rest = session.read_from(Seq::new(page.len() as u64))?;
+    /// assert_eq!((rest.page(100, 200)?.len(), rest.next_seq()), (2, Seq::new(6)));
+    /// # Ok(()) }
+    /// ```
+    pub fn page(&mut self, count: usize, bytes: u64) -> Result<Vec<Event>> {
+        let mut page = Vec::new();
+        let mut taken: u64 = 0;
+        while page.len() < count {
+            if self.decoded.is_empty() && !self.finished {
+                match self.refill() {
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.decoded.clear();
+                        self.finished = true;
+                        if page.is_empty() {
+                            return Err(error);
+                        }
+                        self.failure = Some(error);
+                    }
+                }
+            }
+            let Some(next) = self.decoded.last() else { break };
+            let line = line_len(next.seq, &next.parts());
+            if !page.is_empty() && taken.saturating_add(line) > bytes {
+                break;
+            }
+            taken = taken.saturating_add(line);
+            page.extend(self.decoded.pop());
+        }
+        match self.failure.take_if(|_| page.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(page),
+        }
     }
 
     /// Decodes the next events. Returns whether there are more.
@@ -357,7 +412,7 @@ impl Iterator for Events {
             return Some(Ok(event));
         }
         if self.finished {
-            return None;
+            return self.failure.take().map(Err);
         }
         match self.refill() {
             Ok(true) => self.decoded.pop().map(Ok),

@@ -8,6 +8,7 @@ mod diff;
 mod generated;
 mod grep;
 mod labels;
+mod listing;
 mod looking;
 mod looking_back;
 mod messages;

@@ -143,11 +143,12 @@ pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, New
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
     BackupReport, EngineOutcome, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind,
-    Repair, RepairReport, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession, Scan,
-    ScanProgress, ScanReport, Severity,
+    Repair, RepairReport, RewriteReport, Salvage, SalvageProgress, SalvageReport, SalvageStep,
+    SalvagedSession, Scan, ScanProgress, ScanReport, Severity,
 };
 pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
 pub use list::Sessions;
+pub use log::compact::CompactReport;
 pub use log::follow::Follow;
 pub use log::reader::Events;
 pub use options::{

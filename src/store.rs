@@ -1,5 +1,6 @@
 //! The store: opening it, its sessions, and closing it in order.
 
+mod compact;
 mod parts;
 mod statistics;
 
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::parts::Parts;
+pub(crate) use self::parts::{Parts, drained};
 use crate::error::{Error, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};

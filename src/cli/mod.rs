@@ -5,6 +5,7 @@
 
 mod append;
 mod backup;
+mod compact;
 mod create;
 mod demo;
 mod exit;
@@ -72,6 +73,7 @@ enum Command {
     Scan(scan::Args),
     Repair(repair::Args),
     Backup(backup::Args),
+    Compact(compact::Args),
     Rm(rm::Args),
 }
 
@@ -143,6 +145,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),
+        Command::Compact(args) => compact::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
     }
 }

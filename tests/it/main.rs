@@ -11,6 +11,7 @@ mod append;
 mod backup;
 mod care_of_imports;
 mod cli;
+mod compact;
 mod damage;
 mod delete;
 mod engine;

@@ -95,6 +95,11 @@
 //! opens, [`Repair`] mends it, and [`Salvage`] makes a fresh store of what still reads where the engine does not open, or
 //! has fallen back behind what it once had. [`Store::backup`] copies a store that is in use.
 //!
+//! # Space
+//!
+//! Blocks are filled as sessions grow; [`Store::compact`] merges those that stayed small. The engine's files do not shrink:
+//! [`Store::rewrite`] writes them anew with only what is live, and so takes deleted text off the disk.
+//!
 //! # Errors
 //!
 //! Every call that can fail gives an [`Error`], whose variants differ where a caller acts differently:

@@ -278,7 +278,7 @@ impl Store {
     /// background, and what they need with the last of them.
     ///
     /// The text is not erased from the disk by this: it stays in freed space of the engine and in the journal until they
-    /// are written over.
+    /// are written over. [`rewrite`](Self::rewrite) takes it off the disk.
     ///
     /// # Durability
     /// Survives `kill -9` and a power cut when it returns. The removal goes on at the next open where a crash, or a

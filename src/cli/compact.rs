@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use sessionlog::{CompactReport, RewriteReport, Store};
+use sessionlog::{CompactReport, Error, RewriteReport, Store};
 
 use super::exit::Failure;
 use super::output;
@@ -33,7 +33,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let text = if args.rewrite {
-        let report = Store::rewrite(place.path()?).map_err(|error| Failure::folder(&error))?;
+        let report = Store::rewrite(place.path()?).map_err(|error| match error {
+            Error::NotClean { .. } | Error::DiskFull { .. } => Failure::of(&error),
+            error => Failure::folder(&error),
+        })?;
         if args.json { json(&report)? } else { rewritten(&report) }
     } else {
         let store = place.open()?;

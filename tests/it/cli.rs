@@ -4,6 +4,7 @@
 mod append;
 mod bad_input;
 mod care;
+mod compact;
 mod labels;
 mod looking;
 mod looking_back;

@@ -3,10 +3,11 @@
 //! The model's tests have compactions among their operations, too.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sessionlog::storage::{MAX_VALUE_BYTES, Map};
-use sessionlog::{CompactReport, Corruption, Error, NewSession, Seq, Session, Store};
+use sessionlog::storage::{JournalFiles, MAX_VALUE_BYTES, Map, MemoryJournalFiles, MemoryStorage};
+use sessionlog::{CompactReport, Corruption, Error, NewSession, Salvage, Scan, Seq, Session, Store};
 
 use crate::fault::{ALL, at_every_operation};
 use crate::support::events::{self, Said, chunk, noise, read, user};
@@ -306,6 +307,36 @@ fn a_summary_that_fell_back_is_known_behind_a_compaction() {
     let error = store.session(&id("a")).unwrap_err();
     let behind = Corruption::SummaryBehind { len: 1 };
     assert!(matches!(&error, Error::Corrupt { corruption, .. } if *corruption == behind), "{error:?}");
+}
+
+/// Goal: raw files hold blocks that were merged, until they are written over; a salvage that finds both takes the new
+/// ones, and has nothing to set aside.
+#[test]
+fn merged_blocks_do_not_come_back() {
+    let medium = Medium::new(8);
+    let store = medium.open(quiet()).unwrap();
+    let session = store.create(NewSession::with_id(id("a"))).unwrap();
+    append(&session, &users(2));
+    let said: Vec<Said> = (0..60).map(|n| noise(n, 300)).collect();
+    scatter(&medium, &store, &session, &said);
+    let expected = lines(&session);
+    let values = |medium: &Medium| -> Vec<u8> {
+        medium.image().maps.concat().into_iter().flat_map(|(_, value)| value).collect()
+    };
+    let before = values(&medium);
+    store.compact().unwrap();
+    store.close().unwrap();
+    drop((session, store));
+    for raw in [[before.clone(), values(&medium)].concat(), [values(&medium), before].concat()] {
+        let old = MemoryJournalFiles::new();
+        old.create("db", raw.len() as u64).unwrap().write_at(&raw, 0).unwrap();
+        let (storage, files) = (MemoryStorage::new(), MemoryJournalFiles::new());
+        let report = Salvage::new().on(&old, &storage, &files).unwrap();
+        assert!(!report.is_incomplete(), "{report:?}");
+        assert_eq!(Scan::new().on(&storage, &files, [0; 16]).unwrap().findings, []);
+        let salvaged = quiet().open_on(Arc::new(storage), Arc::new(files)).unwrap();
+        assert_eq!(lines(&salvaged.session(&id("a")).unwrap()), expected);
+    }
 }
 
 /// Goal: a full disk is told, nothing is written, and the store goes on.

@@ -81,7 +81,8 @@
 //!
 //! After a crash nothing need be done to open a store. [`Session::inspect`] tells what the last turn left open, and
 //! [`Session::resume`] closes it, so that an agent can go on. [`Session::replay`] gives a run again at its own pace, or
-//! plays it into a fork. [`Session::statistics`] and [`Store::statistics`] count and measure.
+//! plays it into a fork. [`Session::statistics`] and [`Store::statistics`] count and measure what is stored,
+//! [`Store::metrics`] what the store does.
 //!
 //! # Names, and moving in and out
 //!
@@ -122,6 +123,9 @@
 //! # Features
 //!
 //! `cli` (on by default) is for the program `sessionlog` only. A library user sets `default-features = false`.
+//!
+//! `tracing` opens spans of the crate of that name, with the target `sessionlog`: `open` and `scan`, `commit` (with the
+//! number of requests in it), `sync` and `drain`. All are of the level debug. [`Store::metrics`] needs no feature.
 #![warn(missing_docs)]
 
 mod error;
@@ -132,11 +136,13 @@ mod integrity;
 mod labels;
 mod list;
 mod log;
+mod metrics;
 mod options;
 mod recovery;
 mod replay;
 mod running_hash;
 mod session;
+mod spans;
 mod stats;
 pub mod storage;
 mod store;
@@ -156,6 +162,7 @@ pub use list::Sessions;
 pub use log::compact::CompactReport;
 pub use log::follow::Follow;
 pub use log::reader::Events;
+pub use metrics::Metrics;
 pub use options::{
     Append, Durability, DurabilityRule, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, NewSession,
     StoreOptions,

@@ -20,8 +20,10 @@ use crate::log;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
 use crate::log::tail::{SessionState, Tail};
+use crate::metrics::Metrics;
 use crate::options::{NewSession, StoreOptions};
 use crate::session::Session;
+use crate::spans::span;
 use crate::storage::{
     Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
     Reserve, SledStorage, Storage, Witness,
@@ -133,6 +135,7 @@ impl Store {
 
     pub(crate) fn open_folder(path: &Path, options: StoreOptions) -> Result<Self> {
         let create = if options.create { Create::IfMissing } else { Create::Never };
+        let _span = span!("open");
         let mut folder = Folder::open(path, create)?;
         folder.remove_leftovers()?;
         if folder.description().is_some() {
@@ -184,6 +187,7 @@ impl Store {
         files: Arc<dyn JournalFiles>,
         options: StoreOptions,
     ) -> Result<Self> {
+        let _span = span!("open");
         let open_count = match log::replay::count_open(storage.as_ref(), false) {
             Ok(count) => count,
             Err(error) => return Err(close_after(storage.as_ref(), error)),
@@ -373,8 +377,8 @@ impl Store {
     /// Copies the store into the new folder `path` while it is in use, and scans the copy: all sessions as they are when
     /// this is called, with what repairs have set aside.
     ///
-    /// The copy is made under the name `path` with `.unfinished` behind it, and gets its own when it is whole: a copy
-    /// that was interrupted is taken for no store.
+    /// The copy is made under the name `path` with `.unfinished` behind it, and gets its own when it is whole: one that a
+    /// kill interrupted is taken for no store. Where an error is returned nothing is left of it.
     ///
     /// # Cost
     /// Reads and writes all blocks, and reads the copy. Appends go on; deletions wait.
@@ -421,6 +425,32 @@ impl Store {
             journal_bytes: core.journal.bytes(),
             tail_bytes: core.room.used(),
         })
+    }
+
+    /// Returns what the store has done since it was opened, and what it holds now: how long syncs and drains take, how
+    /// well appends share them, how full blocks are.
+    ///
+    /// Each figure is right for some moment of the call; what happens meanwhile may be in some of them.
+    ///
+    /// # Cost
+    /// A few locks that are held for moments, and a copy of the distributions. That figures are kept does not show in the
+    /// time of an append.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{NewEvent, NewSession, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::new())?;
+    /// session.append(NewEvent::turn_start("t1"))?;
+    /// session.append_batch(["one", "two"].map(NewEvent::user_message))?;
+    /// let metrics = store.metrics();
+    /// assert_eq!((metrics.appends, metrics.events), (2, 3));
+    /// assert_eq!(metrics.commit_events.mean(), Some(1)); // rounded down
+    /// println!("a sync takes {:?} µs at the median", metrics.sync_us.percentile(50));
+    /// # Ok(()) }
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        self.core().metrics()
     }
 
     /// Returns what opening found and did.

@@ -149,7 +149,7 @@ fn salvage(raw: &Raw, sound: Option<&Base>, deleted: bool) {
     let scanned = Scan::new().on(&storage, &files, [0; 16]).expect("memory has no faults");
     let trust = if sound.is_some() { Trust::Damaged(Default::default()) } else { Trust::Forged };
     if sound.is_some() {
-        assert!(scanned.is_clean(), "{:?}", scanned.findings);
+        assert!(scanned.is_clean(), "{:?}\nafter {report:?}", scanned.findings);
     }
     let store = match quiet().open_on(Arc::new(storage), Arc::new(files)) {
         Ok(store) => store,

@@ -193,6 +193,10 @@ fn hint(error: &Error) -> Option<String> {
         error if is_disk_full(error) => {
             "what was acknowledged is safe: free some space on this disk and run the command again"
         }
+        Error::TimedOut { action: "opening the engine", .. } => {
+            "nothing was changed: run the command again, and if it is as slow then, `sessionlog salvage OLD NEW` gets what is \
+             left of a store that does not open"
+        }
         Error::Failed { .. } | Error::TimedOut { .. } | Error::Storage(_) => {
             "run the command again: opening the store recovers it; `sessionlog show ID` then tells how many events it has"
         }
@@ -282,6 +286,15 @@ mod tests {
             assert_eq!(code, REFUSED);
             assert!(message.contains("/s") && hint.contains("free some space"), "{message}; {hint}");
         }
+    }
+
+    /// Goal: an engine that does not open in time is not only to be tried again: there is a way out.
+    #[test]
+    fn an_engine_that_does_not_open_in_time_names_the_way_out() {
+        let late = |action| Error::TimedOut { action, limit_ms: 60_000 };
+        let (code, _, hint) = told(Failure::open(&late("opening the engine")));
+        assert_eq!((code, hint.contains("salvage")), (NO_STORE, true), "{hint}");
+        assert!(!told(late("a drain").into()).2.contains("salvage"));
     }
 
     /// Goal: every cause is told, and none twice.

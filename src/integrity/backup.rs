@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::report::ScanReport;
 use super::scan::Scan;
+use super::unfinished::Unfinished;
 use crate::error::{Error, Place, Result};
 use crate::format::{self, Drained, Opened, PackContext, Packer, Scratch, Summary, WriteNumbers};
 use crate::id::StorageKey;
@@ -41,19 +42,22 @@ pub(crate) fn backup(store: &Store, path: &Path) -> Result<BackupReport> {
     let core = store.handle().core();
     // Blocks are only ever continued; nothing of them is removed while this is held.
     let removals = core.removals.lock();
+    let unfinished = Unfinished::new(&making);
     let parts = Parts::make(&making)?;
     let copied = copy(core.storage.as_ref(), parts.storage.as_ref(), || core.drain.pause());
     drop(removals);
     core.drain.ask();
-    let done = copied.and_then(|()| parts.finish());
-    // A copy that was not finished says so by its name, and is left for its maker to look at.
-    done?;
+    match copied {
+        Ok(()) => parts.finish()?,
+        Err(error) => return parts.close(Err(error)),
+    }
     let scan = Scan::new().folder(&making)?;
     std::fs::rename(&making, &path).map_err(|source| Error::Io {
         action: "rename",
         path: making.clone(),
         source,
     })?;
+    unfinished.keep();
     if let Some(parent) = path.parent() {
         let synced = std::fs::File::open(parent).and_then(|parent| parent.sync_all());
         synced.map_err(|source| Error::Io { action: "sync", path: parent.to_owned(), source })?;

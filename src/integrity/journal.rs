@@ -253,6 +253,14 @@ impl Pending<'_> {
         }
     }
 
+    /// How far the runs lead on from `at` without a hole.
+    pub(super) fn covers_from(&self, at: u64) -> u64 {
+        self.runs.iter().fold(at, |at, (_, run)| {
+            let end = run.first_seq + u64::from(run.count);
+            if run.first_seq <= at { at.max(end) } else { at }
+        })
+    }
+
     /// The session's length behind all of it.
     pub(super) fn end(&self) -> Option<u64> {
         self.runs.last().map(|(_, run)| run.first_seq + u64::from(run.count))

@@ -18,6 +18,7 @@ mod rewrite;
 mod salvage;
 mod scan;
 mod session;
+mod unfinished;
 mod view;
 mod walk;
 mod work;

@@ -202,7 +202,8 @@ impl<'a> Mending<'a> {
     fn count_open(&mut self, count: u32, known: bool) -> Result<()> {
         let is_empty =
             |map| self.work.storage.range(map, Bound::Unbounded, Bound::Unbounded).next().is_none();
-        if !known && is_empty(Map::Sessions) && is_empty(Map::Events) {
+        let no_frames = self.frames.counting().next().is_none();
+        if !known && no_frames && is_empty(Map::Sessions) && is_empty(Map::Events) {
             // Nothing is there at all.
             return Ok(());
         }
@@ -229,7 +230,12 @@ impl<'a> Mending<'a> {
         }
         self.records()?;
         self.care()?;
-        self.journal()?;
+        if self.journal()? {
+            // A parent that the journal was to make or to go on with may have become shorter.
+            for key in self.keys(false)? {
+                self.relations(key)?;
+            }
+        }
         self.derived()?;
         Ok(self.work.report)
     }

@@ -22,6 +22,7 @@ use crate::id::{SessionId, StorageKey};
 use crate::log::core::Core;
 use crate::log::tail::SessionState;
 use crate::running_hash::RunningHash;
+use crate::spans::span;
 use crate::storage::{JournalFiles, Map, Storage};
 use crate::store::{Handle, Store};
 
@@ -103,6 +104,7 @@ impl Scan {
     /// # Errors
     /// [`Error::SessionNotFound`], [`Error::Closed`]. What is found is in the report.
     pub fn store(self, store: &Store) -> Result<ScanReport> {
+        let _span = span!("scan");
         let core = Arc::clone(store.handle().core());
         let pending = BTreeMap::new();
         let ground = View { storage: core.storage.as_ref(), pending: &pending };
@@ -134,6 +136,7 @@ impl Scan {
         files: &dyn JournalFiles,
         store_id: [u8; 16],
     ) -> Result<ScanReport> {
+        let _span = span!("scan");
         let bytes = JournalBytes::read(files)?;
         let mut findings = Vec::new();
         let mut tell = |finding| findings.push(finding);

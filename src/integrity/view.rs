@@ -98,15 +98,16 @@ impl View<'_> {
         Ok(value.and_then(|value| format::decode_end_mark(key, &value).ok()))
     }
 
-    /// A session's length: as its summary has it, and what the journal adds.
+    /// A session's length: as its summary has it, and what of the journal follows that, up to where it was ended.
     pub(super) fn len(&self, new: &NewHeader) -> Result<Option<u64>> {
-        if let Some(end) = self.pending.get(&new.key).and_then(Pending::end) {
-            return Ok(Some(end));
-        }
-        if let Some(summary) = self.summary(new.key)? {
-            return Ok(Some(summary.len));
-        }
-        Ok(self.pending.get(&new.key).and_then(|pending| pending.created.as_ref()).map(|_| new.prefix_len()))
+        let pending = self.pending.get(&new.key);
+        let stored = match self.summary(new.key)? {
+            Some(summary) => summary.len,
+            None if pending.is_some_and(|pending| pending.created.is_some()) => new.prefix_len(),
+            None => return Ok(None),
+        };
+        let len = pending.map_or(stored, |pending| pending.covers_from(stored));
+        Ok(Some(self.ended(new.key)?.map_or(len, |ended| len.min(ended.max(stored)))))
     }
 
     /// Whether the parents of `new` lead in a circle. Storage keys are UUIDs that ascend in time, so a parent's is

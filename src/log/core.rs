@@ -17,17 +17,22 @@ use super::health::Health;
 use super::journal::{Journal, WriteError};
 use super::keeper::Keeper;
 use super::lineage::{Segment, segments};
+use super::meter::{MeteredStorage, Published};
 use super::observe::Observers;
 use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
 use crate::options::{DurabilityRule, StoreOptions};
+use crate::spans::span;
 use crate::storage::{Reserve, Storage};
 
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) health: Health,
     pub(crate) storage: Arc<dyn Storage>,
+    /// The same, for what was written to it.
+    pub(crate) metered: Arc<MeteredStorage>,
+    pub(crate) published: Published,
     pub(crate) catalog: Catalog,
     pub(crate) journal: Journal,
     pub(crate) committer: Committer,
@@ -48,13 +53,17 @@ pub(crate) struct Core {
     pub(crate) sync_window: Duration,
     pub(crate) drain_age: Duration,
     pub(crate) checkpoint_events: u64,
+    pub(crate) cache_bytes: u64,
 }
 
 impl Core {
     pub(crate) fn new(options: &StoreOptions, storage: Arc<dyn Storage>, journal: Journal) -> Arc<Self> {
+        let metered = Arc::new(MeteredStorage::new(storage));
         Arc::new(Self {
             health: Health::default(),
-            storage,
+            storage: Arc::<MeteredStorage>::clone(&metered),
+            metered,
+            published: Published::default(),
             catalog: Catalog::default(),
             journal,
             committer: Committer::default(),
@@ -72,6 +81,7 @@ impl Core {
             sync_window: options.sync_window,
             drain_age: options.drain_age,
             checkpoint_events: options.checkpoint_events,
+            cache_bytes: options.cache_bytes,
         })
     }
 
@@ -117,6 +127,7 @@ impl Core {
 
     /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.
     pub(crate) fn commit_group(&self, group: &[Request]) -> Result<(), WriteError> {
+        let _span = span!("commit", requests = group.len());
         let commit = self.journal.write(group, &self.health)?;
         if group.iter().any(|request| request.sync) {
             self.journal.sync(&self.health).map_err(WriteError::Failed)?;
@@ -128,6 +139,7 @@ impl Core {
         for request in group {
             self.publish(request, commit);
         }
+        self.published.record(group);
         self.journal.set_published(commit);
         self.keeper.poke(self);
         self.drain.poke(self);

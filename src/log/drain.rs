@@ -15,6 +15,7 @@ use super::core::Core;
 use super::hidden::remove_abandoned;
 use super::history::check_end;
 use super::journal::Promise;
+use super::meter::Timer;
 use super::pass::{Pass, Writer};
 use super::removal;
 use super::room::Full;
@@ -22,6 +23,7 @@ use super::tail::SessionState;
 use crate::error::{Error, Result};
 use crate::format::WriteNumber;
 use crate::options::DRAIN_BYTES;
+use crate::spans::span;
 
 /// What a pass may need beside the bytes it moves: the engine writes whole segments of its own, and old pages are free
 /// only when the new ones are there.
@@ -40,6 +42,8 @@ pub(crate) struct Drain {
     mark: AtomicU64,
     writer: Mutex<Option<Writer>>,
     compactions: Compactions,
+    pub(crate) passes: Timer,
+    moved_events: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +78,11 @@ impl Drain {
     /// The commit that the engine holds everything up to.
     pub(crate) fn through(&self) -> u64 {
         self.through.load(Ordering::Acquire)
+    }
+
+    /// Events that were moved since the store was opened.
+    pub(crate) fn moved_events(&self) -> u64 {
+        self.moved_events.load(Ordering::Relaxed)
     }
 
     /// Called before the thread starts: lets it go on with what was interrupted.
@@ -298,25 +307,33 @@ impl Drain {
         core.journal.sync(&core.health)?;
         let end = core.journal.drainable();
         while self.through() < end && (all || core.has_undrained()) {
-            let (through, promise) = match self.affordable(core, end) {
-                Err(Fault::Full(_)) if core.has_deletions() && core.release_reserve() => {
-                    self.affordable(core, end)?
-                }
-                affordable => affordable?,
-            };
-            let sessions = core.drainable(through);
-            let mut pass = Pass::new(core, writer, through, &sessions)?;
-            pass.blocks()?; // (1)
-            let done = pass.records()?; // (2)
-            core.drained(&done.sessions, through);
-            self.mark.store(done.mark.0, Ordering::Release);
-            self.through.store(through, Ordering::Release);
-            drop(promise);
-            core.journal.recycle(through)?; // (3)
+            let _span = span!("drain");
+            self.passes.time(|| self.step(core, writer, end))?;
         }
         remove_abandoned(core)?;
         // Behind (2): what they cover is durable.
         Ok(core.checkpoints.write(core, || writer.number())?)
+    }
+
+    /// Moves what is synced up to the commit `end`, or as much of it as there is room for.
+    fn step(&self, core: &Core, writer: &mut Writer, end: u64) -> Result<(), Fault> {
+        let (through, promise) = match self.affordable(core, end) {
+            Err(Fault::Full(_)) if core.has_deletions() && core.release_reserve() => {
+                self.affordable(core, end)?
+            }
+            affordable => affordable?,
+        };
+        let sessions = core.drainable(through);
+        let mut pass = Pass::new(core, writer, through, &sessions)?;
+        pass.blocks()?; // (1)
+        let done = pass.records()?; // (2)
+        core.drained(&done.sessions, through);
+        self.mark.store(done.mark.0, Ordering::Release);
+        self.through.store(through, Ordering::Release);
+        self.moved_events.fetch_add(done.events, Ordering::Relaxed);
+        drop(promise);
+        core.journal.recycle(through)?; // (3)
+        Ok(())
     }
 
     /// The last commit, up to `end`, that there is room for; and that room, kept.

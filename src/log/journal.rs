@@ -15,9 +15,11 @@ use super::busy::Busy;
 use super::commit::{Request, Work};
 use super::drain::Fault;
 use super::health::Health;
+use super::meter::Timer;
 use super::room::Full;
 use crate::error::{Error, Result};
 use crate::format::{Action, FRAME_ALIGN, FRAME_HEADER_LEN, FrameBuilder};
+use crate::spans::span;
 use crate::storage::{JournalFile, JournalFiles};
 
 /// The size of the first segment, and of the one that an orderly close leaves.
@@ -70,6 +72,7 @@ pub(crate) struct Journal {
     writing: Busy,
     /// Free space that a drain under way counts on.
     promised: AtomicU64,
+    pub(crate) syncs: Timer,
 }
 
 /// Free space that segments leave alone, until this is dropped.
@@ -90,9 +93,17 @@ struct Writer {
     /// Segments that may be overwritten.
     spare: Vec<Segment>,
     next_commit: u64,
+    frames: Frames,
     /// The size of the next segment to be made.
     segment_bytes: u64,
     buffer: Vec<u8>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frames {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Where a sync has to reach.
@@ -160,6 +171,7 @@ impl Journal {
                 filled: VecDeque::new(),
                 spare: Vec::new(),
                 next_commit,
+                frames: Frames::default(),
                 segment_bytes: FIRST_SEGMENT_BYTES,
                 buffer: Vec::new(),
             }),
@@ -170,6 +182,7 @@ impl Journal {
             published: AtomicU64::new(before),
             writing: Busy::default(),
             promised: AtomicU64::new(0),
+            syncs: Timer::default(),
         }
     }
 
@@ -244,6 +257,8 @@ impl Journal {
         }
         segment.used += len;
         segment.last_commit = commit;
+        writer.frames.count += 1;
+        writer.frames.bytes += len;
         writer.next_commit += 1;
         let mut position = self.position();
         position.written = commit;
@@ -365,7 +380,9 @@ impl Journal {
             return Ok(());
         }
         if let Some(file) = file {
-            file.sync().map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
+            let _span = span!("sync");
+            let synced = self.syncs.time(|| file.sync());
+            synced.map_err(|source| health.fail(self.io("sync", "the current segment", source)))?;
         }
         // Too late when the watchdog has failed the store meanwhile: readers were told where the end is.
         if health.is_failed() {
@@ -437,6 +454,11 @@ impl Journal {
         reuse: bool,
     ) {
         self.writer().filled.push_back(Segment { name, file, bytes, used: bytes, last_commit, reuse });
+    }
+
+    /// What was written since the store was opened.
+    pub(crate) fn frames(&self) -> Frames {
+        self.writer().frames
     }
 
     /// What all segments take, in bytes.

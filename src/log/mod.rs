@@ -19,6 +19,7 @@ pub(crate) mod journal;
 pub(crate) mod keeper;
 pub(crate) mod kept;
 pub(crate) mod lineage;
+pub(crate) mod meter;
 pub(crate) mod observe;
 pub(crate) mod pass;
 pub(crate) mod reader;

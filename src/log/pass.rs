@@ -73,6 +73,8 @@ pub(crate) struct Pass<'a> {
 /// What a pass has stored.
 pub(crate) struct Done {
     pub(crate) sessions: Vec<(Arc<SessionState>, Stored)>,
+    /// How many events were moved into blocks.
+    pub(crate) events: u64,
     /// The write number of the record that says so.
     pub(crate) mark: WriteNumber,
 }
@@ -236,9 +238,11 @@ impl<'a> Pass<'a> {
     pub(crate) fn records(mut self) -> Result<Done> {
         let mut changes = Vec::new();
         let mut done = Vec::new();
+        let mut events = 0;
         for job in std::mem::take(&mut self.jobs) {
             let stored = match job.after {
                 Some(after) => {
+                    events += after.len - job.before.len;
                     self.job_records(&job, after, &mut changes);
                     Stored { len: after.len, updated: after.updated, hash: Some(after.hash) }
                 }
@@ -253,7 +257,7 @@ impl<'a> Pass<'a> {
         self.core.storage.apply(Map::Sessions, &changes)?;
         self.core.storage.flush()?;
         self.writer.removals.add(removals);
-        Ok(Done { sessions: done, mark })
+        Ok(Done { sessions: done, events, mark })
     }
 
     /// An id can be another session's by the end of the same pass: jobs come in the order of creation, so that its

@@ -125,6 +125,12 @@ impl Room {
         self.changed.notify_all();
     }
 
+    /// What is used of how much, and how many wait.
+    pub(crate) fn snapshot(&self) -> (u64, u64, u64) {
+        let state = self.lock();
+        (state.used, self.limit, state.waiting.len() as u64)
+    }
+
     pub(crate) fn used(&self) -> u64 {
         self.lock().used
     }

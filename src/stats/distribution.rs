@@ -76,7 +76,7 @@ impl Distribution {
         None
     }
 
-    pub(super) fn record(&mut self, value: u64) {
+    pub(crate) fn record(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
         self.count += 1;

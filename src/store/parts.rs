@@ -80,11 +80,15 @@ impl Parts {
         Ok(self.folder)
     }
 
-    /// Lets go of everything, and passes `result` on.
+    /// Lets go of everything, and passes `result` on. What works on the seams alone names files as seen from the folder.
     pub(crate) fn close<T>(self, result: Result<T>) -> Result<T> {
         let closed = self.storage.close();
+        let path = self.folder.path().to_owned();
         drop(self.folder);
-        let value = result?;
+        let value = result.map_err(|error| match error {
+            Error::Io { action, path: name, source } => Error::Io { action, path: path.join(name), source },
+            error => error,
+        })?;
         closed.map(|()| value)
     }
 }

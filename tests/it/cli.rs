@@ -9,6 +9,7 @@ mod labels;
 mod looking;
 mod looking_back;
 mod messages;
+mod permissions;
 mod process;
 mod read;
 mod rm;

@@ -1,9 +1,9 @@
 //! Deletion: gone at once and for all, while forks keep what they share; then everything that nobody needs is removed.
 
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use sessionlog::storage::{Entries, Map, MemoryJournalFiles, MemoryStorage, Storage};
+use sessionlog::storage::{Map, MemoryJournalFiles, Storage};
 use sessionlog::{Append, Error, NewSession, Seq, Session, Store};
 
 use crate::fault::{ALL, at_every_operation};
@@ -11,6 +11,7 @@ use crate::support::dice::Dice;
 use crate::support::events::{self, Said, chunk, noise, read, user};
 use crate::support::medium::{Crash, Fault, Medium, Step};
 use crate::support::run::{Run, id, quiet};
+use crate::support::watched::{Call, Once, Watched};
 
 fn at(seq: u64) -> Seq {
     Seq::new(seq)
@@ -680,6 +681,29 @@ fn one_lock_decides_the_order() {
     });
 }
 
+/// While a deletion is being written nobody knows whether it will be done: a fork of the session waits for that.
+#[test]
+fn a_fork_waits_for_a_deletion_that_is_under_way() {
+    let medium = Medium::new(1);
+    let store = medium.open(quiet()).unwrap();
+    let session = create(&store, "a");
+    append(&session, &users(5));
+    medium.hold(|step| matches!(step, Step::Sync(_)));
+    std::thread::scope(|scope| {
+        let deleted = scope.spawn(|| store.delete(&id("a")));
+        medium.wait_held();
+        let forked = scope.spawn(|| session.fork(at(3)));
+        // It has time to do the wrong thing; the right one takes as long as the deletion.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        medium.release();
+        deleted.join().unwrap().unwrap();
+        let forked = forked.join().unwrap();
+        assert!(matches!(forked, Err(Error::SessionNotFound { .. })), "{forked:?}");
+    });
+    store.drain().unwrap();
+    assert_eq!(store.list().unwrap().count(), 0);
+}
+
 /// Appends, forks, reads and deletions of the same sessions in several threads: right events or the typed error, never
 /// anything else, while passes and removals go on.
 #[test]
@@ -789,73 +813,14 @@ fn a_refused_deletion_took_nothing() {
     assert!(is_gone(store.session(&id(&name)), &name));
 }
 
-/// Storage that does something just before a scan of the blocks begins.
-#[derive(Debug)]
-struct Hooked {
-    inner: MemoryStorage,
-    hook: Arc<Hook>,
-}
-
-type Deed = Box<dyn FnOnce() + Send>;
-
-#[derive(Default)]
-struct Hook(Mutex<Option<Deed>>);
-
-impl std::fmt::Debug for Hook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hook")
-    }
-}
-
-impl Hook {
-    fn set(&self, deed: impl FnOnce() + Send + 'static) {
-        *self.0.lock().unwrap() = Some(Box::new(deed));
-    }
-
-    fn pull(&self, map: Map) {
-        let deed = if map == Map::Events { self.0.lock().unwrap().take() } else { None };
-        if let Some(deed) = deed {
-            deed();
-        }
-    }
-}
-
-impl Storage for Hooked {
-    fn get(&self, map: Map, key: &[u8]) -> sessionlog::Result<Option<Vec<u8>>> {
-        self.inner.get(map, key)
-    }
-    fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
-        self.inner.range(map, from, to)
-    }
-    fn range_reverse(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
-        self.hook.pull(map);
-        self.inner.range_reverse(map, from, to)
-    }
-    fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> sessionlog::Result<()> {
-        self.inner.insert(map, key, value)
-    }
-    fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> sessionlog::Result<()> {
-        self.inner.apply(map, changes)
-    }
-    fn flush(&self) -> sessionlog::Result<()> {
-        self.inner.flush()
-    }
-    fn size_on_disk(&self) -> sessionlog::Result<u64> {
-        self.inner.size_on_disk()
-    }
-    fn close(&self) -> sessionlog::Result<()> {
-        self.inner.close()
-    }
-}
-
 /// What a deletion takes away under a reader's eyes is told as that, never as damage; a reader of a fork, whose block
 /// is cut under its eyes, reads on.
 #[test]
 fn a_removal_under_a_readers_eyes() {
-    let inner = MemoryStorage::new();
-    let hook = Arc::new(Hook::default());
-    let storage = Arc::new(Hooked { inner: inner.clone(), hook: Arc::clone(&hook) });
-    let store = quiet().open_on(storage, Arc::new(MemoryJournalFiles::new())).unwrap();
+    let hook = Once::default();
+    let storage = Watched::with_deed(|call| call == Call::RangeReverse(Map::Events), &hook);
+    let inner = storage.inner.clone();
+    let store = quiet().open_on(Arc::new(storage), Arc::new(MemoryJournalFiles::new())).unwrap();
     let session = create(&store, "a");
     append(&session, &users(3_000));
     let child = fork(&store, "a", 20, "b");
@@ -871,7 +836,7 @@ fn a_removal_under_a_readers_eyes() {
     let (lines, error) = events::read_some(session.read_from(at(2_000)).unwrap());
     assert!(lines.is_empty());
     assert!(matches!(error, Some(Error::SessionNotFound { .. })), "{error:?}");
-    assert!(hook.0.lock().unwrap().is_none(), "the deletion came while the reader looked");
+    assert!(hook.is_done(), "the deletion came while the reader looked");
 
     // The fork's reader stands in a block that is cut when a longer fork goes.
     let long = create(&store, "p");
@@ -882,7 +847,7 @@ fn a_removal_under_a_readers_eyes() {
     store.drain().unwrap();
     hook.set(delete("d"));
     assert_eq!(read(child_of_p.read_from(Seq::ZERO)), events::lines(&users(10), 0));
-    assert!(hook.0.lock().unwrap().is_none());
+    assert!(hook.is_done());
     assert_eq!(read(child.read_from(Seq::ZERO)), events::lines(&users(20), 0));
     assert!(store.scan().unwrap().is_clean());
     for name in ["b", "c"] {

@@ -5,12 +5,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use sessionlog::storage::MemoryJournalFiles;
+use sessionlog::transfer::{ExportOptions, ImportOptions, export, import};
 use sessionlog::{Error, NewSession, Seq, Session, Store, StoreOptions};
 
 use crate::support::events::{self, Said, chunk, read, user};
 use crate::support::run::id;
+use crate::support::watched::{Call, Watched};
 
 const HOLD: &str = "SESSIONLOG_TEST_HOLD";
 
@@ -321,4 +325,49 @@ fn a_closed_store_can_be_moved() {
     drop(store);
     fs::rename(&from, &to).unwrap();
     assert_eq!(session(&Store::open(&to).unwrap()).len(), 1);
+}
+
+/// Whatever is called from however many threads, what changes the engine is one thread: a second one could write between
+/// the steps of a pass.
+#[test]
+fn the_engine_has_one_writer() {
+    let writers = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&writers);
+    let storage = Watched::new(move |call| {
+        if matches!(call, Call::Write(_) | Call::Flush) {
+            seen.lock().unwrap().push(std::thread::current().id());
+        }
+        Ok(())
+    });
+    let options = StoreOptions::new().drain_age(Duration::from_millis(1)).tail_bytes(64 << 10);
+    let store = options.open_on(Arc::new(storage), Arc::new(MemoryJournalFiles::new())).unwrap();
+    writers.lock().unwrap().clear();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                for round in 0..10 {
+                    let name = id(&format!("s{thread}-{round}"));
+                    let session = store.create(NewSession::with_id(name.clone())).unwrap();
+                    session.append_batch((0..200).map(|n| user(&format!("{n}")).to_new())).unwrap();
+                    session.messages().unwrap();
+                    let fork = session.fork(Seq::new(50)).unwrap();
+                    fork.append(chunk("more").to_new()).unwrap();
+                    let mut file = Vec::new();
+                    export(&fork, ExportOptions::new(), &mut file).unwrap();
+                    store.delete(&fork.id()).unwrap();
+                    import(store, &file[..], &ImportOptions::new()).unwrap();
+                    if round % 2 == 0 {
+                        store.drain().unwrap();
+                    } else {
+                        store.delete(&name).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    store.drain().unwrap();
+    let writers = std::mem::take(&mut *writers.lock().unwrap());
+    assert!(writers.len() > 20, "{}", writers.len());
+    assert!(writers.iter().all(|thread| *thread == writers[0]), "{writers:?}");
 }

@@ -407,6 +407,113 @@ fn any_damage_is_repaired() {
     }
 }
 
+/// A chain of forks, drained, and its journal, whose segment is not used again yet: with the drained mark lost, all of
+/// its frames count once more.
+fn forks_in_both() -> (Bytes, Vec<Read>) {
+    let bytes = Bytes::new();
+    let store = bytes.open().unwrap();
+    let first = store.create(NewSession::with_id(id("first"))).unwrap();
+    say(&first, 8);
+    let child = store.fork(&id("first"), Seq::new(4), NewSession::with_id(id("child"))).unwrap();
+    for _ in 0..5 {
+        say(&child, 1);
+    }
+    let grandchild = store.fork(&id("child"), Seq::new(8), NewSession::with_id(id("grandchild"))).unwrap();
+    say(&grandchild, 2);
+    store.drain().unwrap();
+    let killed = bytes.copy();
+    say(&child, 2);
+    say(&first, 1);
+    say(&grandchild, 1);
+    let with_tail = bytes.copy();
+    assert_eq!(all_reads(&killed.copy()).len(), 3);
+    (with_tail.copy(), all_reads(&with_tail))
+}
+
+/// A parent of which only its summary and the frame that creates it are left, a fork that lost its blocks and has some
+/// of its events in frames, and the mark that tells which frames count is lost: the fork keeps what the frames have,
+/// and both are ended where they stop, whatever the forks of them say.
+#[test]
+fn what_frames_still_have_counts_when_blocks_and_the_mark_are_lost() {
+    let (bytes, truth) = forks_in_both();
+    let of = |name: &str| truth.iter().find(|(id, ..)| id == name).unwrap().1.clone();
+    let (first, child) = (key(&bytes, "first"), key(&bytes, "child"));
+    for (at, _) in bytes.all(Map::Events) {
+        bytes.remove(Map::Events, &at);
+    }
+    bytes.remove(Map::Sessions, b"D");
+    bytes.remove(Map::Sessions, &[&b"h"[..], &first].concat());
+    bytes.remove(Map::Sessions, &[&b"i"[..], b"first"].concat());
+    let (name, mut file) = segment(&bytes);
+    // Commits: 1 creates `first`, 2 appends to it, 3 makes the fork, 4 to 8 append to that, 9 and 10 are the grandchild's.
+    for frame in [1, 6, 7].map(|frame: usize| frames(&file)[frame].clone()) {
+        file[frame.end - 1] ^= 1;
+    }
+    bytes.write_file(&name, &file);
+    mend(&bytes);
+    let store = bytes.open().unwrap();
+    assert_eq!(store.session(&id("first")).unwrap().len(), 0);
+    let session = store.session(&id("child")).unwrap();
+    assert_eq!(session.len(), 7, "4 of its parent's, 3 in frames");
+    let events = session.read_from(Seq::new(4)).unwrap();
+    let events: Vec<_> = events.map(|event| event.unwrap().to_string()).collect();
+    assert_eq!(events, of("child")[4..7]);
+    assert_eq!(key(&bytes, "child"), child);
+}
+
+/// Whatever is changed in values and in the journal together, a repair comes to an end behind which nothing is wrong.
+#[test]
+fn any_damage_of_values_and_journal_is_repaired() {
+    let (sound, truth) = forks_in_both();
+    let (name, file) = segment(&sound);
+    let places = frames(&file);
+    let rounds = std::env::var("SESSIONLOG_REPAIRS").map_or(400, |rounds| rounds.parse().unwrap());
+    let mut dice = Dice::new(19);
+    for round in 0..rounds {
+        let bytes = sound.copy();
+        if round % 4 != 0 {
+            bytes.remove(Map::Sessions, b"D");
+        }
+        for map in [Map::Sessions, Map::Events] {
+            // From a few to most of what is there.
+            let part = dice.below(16);
+            for (at, _) in bytes.all(map) {
+                if dice.below(16) < part {
+                    bytes.remove(map, &at);
+                }
+            }
+        }
+        let mut damaged = file.clone();
+        for _ in 0..dice.below(8) {
+            let frame = &places[dice.below(places.len() as u64) as usize];
+            damaged[frame.start + dice.below(frame.len() as u64) as usize] ^= 1 << dice.below(8);
+        }
+        bytes.write_file(&name, &damaged);
+        mend(&bytes);
+        for (name, read, _) in all_reads(&bytes) {
+            let known = truth.iter().any(|(_, lines, _)| lines.starts_with(&read));
+            assert!(known, "round {round}: {name} has events that were never there: {read:?}");
+        }
+    }
+}
+
+/// Values under seqs that no session reaches are told, and go: nothing counts on from them.
+#[test]
+fn keys_behind_every_possible_seq() {
+    let sound = sample();
+    let (at, value) = block(&sound, "a", 0);
+    for part in [&[][..], &[0, 0, 0, 1]] {
+        for seq in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            let bytes = sound.copy();
+            let far = [&at[..16], &seq.to_be_bytes(), part].concat();
+            bytes.put(Map::Events, &far, &value);
+            assert!(kinds(&bytes.scan()).contains(&FindingKind::NotRecognised), "{:#?}", bytes.scan());
+            mend(&bytes);
+            assert_eq!(all_reads(&bytes), all_reads(&sound.copy()));
+        }
+    }
+}
+
 /// Values that a forger made: the fork's parents lead in a circle. It ends, too.
 #[test]
 fn a_circle_of_parents_is_opened() {

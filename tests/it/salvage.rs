@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, Range};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use sessionlog::{
     Corruption, EngineOutcome, Error, NewSession, Salvage, SalvageReport, Scan, Seq, Store, StoreOptions,
 };
 
-use crate::support::bytes::copy_folder;
+use crate::support::bytes::{contents, copy_folder};
 use crate::support::dice::Dice;
 use crate::support::events::{Said, any, chunk, letters, lines, user};
 
@@ -79,20 +79,6 @@ fn say(session: &sessionlog::Session, truth: &mut Truth, count: usize, seed: u64
 fn small(seed: u64) -> Said {
     let text = letters(seed, 20 + seed as usize % 150);
     if seed.is_multiple_of(3) { user(&text) } else { chunk(&text) }
-}
-
-/// All files below a folder, and what is in them.
-fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for entry in std::fs::read_dir(path).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            all.extend(contents(&path));
-        } else {
-            all.insert(path.clone(), std::fs::read(&path).unwrap());
-        }
-    }
-    all
 }
 
 /// The values of `map` that the engine of a sound store gives.

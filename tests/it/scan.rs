@@ -1,11 +1,10 @@
 //! The scan: each kind of damage is provoked and named rightly, and clean means that every read works.
 
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sessionlog::storage::{Entries, JournalFiles, Map, MemoryJournalFiles, MemoryStorage, Storage};
+use sessionlog::storage::{JournalFiles, Map, MemoryJournalFiles, Storage};
 use sessionlog::{
     Error, FindingKind, NewEvent, NewSession, RunningHash, Scan, ScanReport, Seq, Severity, Store,
     StoreOptions, Timestamp,
@@ -14,6 +13,7 @@ use sessionlog::{
 use crate::support::bytes::{Bytes, errors, forged, frames, kinds, noise, reseal, say};
 use crate::support::dice::Dice;
 use crate::support::run::id;
+use crate::support::watched::{Call, Once, Watched};
 
 /// Three sessions, drained: `a` with several blocks and a large event, its fork `b`, and `c` in one block.
 pub(crate) fn sample() -> Bytes {
@@ -655,75 +655,81 @@ fn a_fork_of_nothing_misses_no_parent() {
     assert_eq!(report.findings, []);
 }
 
-type Hook = Box<dyn FnOnce() + Send>;
-
-/// A storage that does something once, just before a record of the order by last update is looked up.
-#[derive(Clone, Default)]
-struct Meddling {
-    storage: MemoryStorage,
-    hook: Arc<Mutex<Option<Hook>>>,
-}
-
-impl std::fmt::Debug for Meddling {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.storage.fmt(f)
-    }
-}
-
-impl Storage for Meddling {
-    fn get(&self, map: Map, key: &[u8]) -> sessionlog::Result<Option<Vec<u8>>> {
-        if key.starts_with(b"o") {
-            let hook = self.hook.lock().unwrap().take();
-            hook.into_iter().for_each(|hook| hook());
-        }
-        self.storage.get(map, key)
-    }
-
-    fn range(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
-        self.storage.range(map, from, to)
-    }
-
-    fn range_reverse(&self, map: Map, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Entries {
-        self.storage.range_reverse(map, from, to)
-    }
-
-    fn insert(&self, map: Map, key: &[u8], value: &[u8]) -> sessionlog::Result<()> {
-        self.storage.insert(map, key, value)
-    }
-
-    fn apply(&self, map: Map, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> sessionlog::Result<()> {
-        self.storage.apply(map, changes)
-    }
-
-    fn flush(&self) -> sessionlog::Result<()> {
-        self.storage.flush()
-    }
-
-    fn size_on_disk(&self) -> sessionlog::Result<u64> {
-        self.storage.size_on_disk()
-    }
-
-    fn close(&self) -> sessionlog::Result<()> {
-        self.storage.close()
-    }
-}
-
 /// A drain between the look at a summary and that at the order by last update moves the session there: it is looked at
 /// again, and nothing is found.
 #[test]
 fn a_session_that_is_drained_meanwhile_is_looked_at_again() {
-    let meddling = Meddling::default();
+    let meddling = Once::default();
+    let storage =
+        Watched::with_deed(|call| matches!(call, Call::Get(_, key) if key.starts_with(b"o")), &meddling);
     let options = StoreOptions::new().drain_age(Duration::from_secs(3_600));
-    let store = options.open_on(Arc::new(meddling.clone()), Arc::new(MemoryJournalFiles::new())).unwrap();
+    let store = options.open_on(Arc::new(storage), Arc::new(MemoryJournalFiles::new())).unwrap();
     let session = store.create(NewSession::with_id(id("a"))).unwrap();
     let at = |millis| NewEvent::user_message("x").timestamp(Timestamp::from_millis(millis).unwrap());
     session.append(at(1)).unwrap();
     store.drain().unwrap();
     let drains = store.clone();
-    *meddling.hook.lock().unwrap() = Some(Box::new(move || {
+    meddling.set(move || {
         session.append(at(2)).unwrap();
         drains.drain().unwrap();
-    }));
+    });
     assert_eq!(store.scan().unwrap().findings, []);
-    assert!(meddling.hook.lock().unwrap().is_none(), "it was drained in between");
+    assert!(meddling.is_done(), "it was drained in between");
+}
+
+/// An engine that fails under one session's events is a finding there, and the scan goes on to the others.
+#[test]
+fn an_engine_that_fails_is_told_and_the_scan_goes_on() {
+    let failing = Arc::new(Mutex::new(Vec::new()));
+    let at = Arc::clone(&failing);
+    let storage = Watched::new(move |call| match call {
+        Call::Range(Map::Events, from)
+            if !at.lock().unwrap().is_empty() && from.starts_with(&at.lock().unwrap()) =>
+        {
+            let source = std::io::Error::other("no answer");
+            Err(Error::Io { action: "read", path: "engine".into(), source })
+        }
+        _ => Ok(()),
+    });
+    let sound = sample();
+    for map in Map::ALL {
+        sound.all(map).iter().for_each(|(key, value)| storage.inner.insert(map, key, value).unwrap());
+    }
+    *failing.lock().unwrap() = key(&sound, "a").to_vec();
+    let report = Scan::new().on(&storage, &sound.files, [0; 16]).unwrap();
+    let told = errors(&report);
+    let of_a = told.iter().find(|finding| finding.session.as_deref() == Some("a")).unwrap();
+    assert!(of_a.kind == FindingKind::Engine && of_a.found.contains("no answer"), "{report:#?}");
+    assert!(told.iter().all(|finding| finding.kind == FindingKind::Engine), "{report:#?}");
+    let heads: Vec<_> = report.heads.iter().map(|head| (head.session.as_str(), head.length)).collect();
+    assert!(heads.contains(&("c", 4)), "{heads:?}");
+}
+
+/// A fork that was made of a parent whose block could not be read has no hash to go on from: said, and no error, for its
+/// own reads work. When the block is there again a repair computes it, unless the fork's own blocks went on without it.
+#[test]
+fn a_fork_of_a_damaged_parent_has_no_known_hash() {
+    for own in [0, 2] {
+        let bytes = sample();
+        let (at, value) = block(&bytes, "a", 0);
+        flip(&bytes, Map::Events, (at.clone(), value.clone()), 60);
+        let store = bytes.open().unwrap();
+        let fork = store.fork(&id("a"), Seq::new(1), NewSession::with_id(id("d"))).unwrap();
+        say(&fork, own);
+        store.close().unwrap();
+        bytes.put(Map::Events, &at, &value);
+        let is_unknown = |report: &ScanReport| {
+            let [unknown] = &report.findings[..] else { panic!("{report:#?}") };
+            assert!(report.is_clean());
+            let found = (unknown.kind, unknown.severity, unknown.session.as_deref());
+            assert_eq!(found, (FindingKind::HashUnknown, Severity::Notice, Some("d")));
+        };
+        is_unknown(&bytes.scan());
+        bytes.repair();
+        if own > 0 {
+            is_unknown(&bytes.scan());
+        } else {
+            assert_eq!(bytes.scan().findings, []);
+        }
+    }
 }

@@ -268,6 +268,7 @@ impl Mending<'_> {
     /// Ends a session where its events stop being sound.
     fn end(&mut self, header: &SessionHeader, looked: &Looked, to: Option<u64>) -> Result<()> {
         let at = looked.walked.sound.len;
+        let to = to.unwrap_or(u64::MAX);
         let id = header.id.to_string();
         let why =
             looked.findings.iter().find(|finding| finding.seqs.as_ref().is_some_and(|seqs| seqs.end > at));
@@ -275,7 +276,11 @@ impl Mending<'_> {
             || "events are missing".to_owned(),
             |finding| format!("{}: {} found", finding.kind, finding.found),
         );
-        self.put_end(header.key, &id, at, to.unwrap_or(u64::MAX), &why)?;
+        // Where the journal still has the next events, they count.
+        let covered = self.pending.get(&header.key).map_or(at, |pending| pending.covers_from(at));
+        if covered < to {
+            self.put_end(header.key, &id, covered, to, &why)?;
+        }
         let keys = self.keys_from(header.key, at)?;
         let moved = self.work.move_blocks(
             header.key,
@@ -286,8 +291,8 @@ impl Mending<'_> {
             self.work.say(
                 RemedyKind::Quarantined,
                 Some(&id),
-                Some(at..to.unwrap_or(u64::MAX)),
-                format!("{moved} values from its end on"),
+                Some(at..to),
+                format!("{moved} values from seq {at} on"),
             );
         }
         Ok(())

@@ -45,7 +45,8 @@ struct Ends {
 }
 
 impl Mending<'_> {
-    pub(super) fn journal(&mut self) -> Result<()> {
+    /// Mends the journal; returns whether it had to be changed.
+    pub(super) fn journal(&mut self) -> Result<bool> {
         let mut ends = Ends::default();
         let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
         let mut changed = self.frames.damaged || !self.marked || self.bytes.cut_short().next().is_some();
@@ -147,11 +148,11 @@ impl Mending<'_> {
                 kept.push((commit, actions));
             }
         }
-        if !changed {
-            return Ok(());
+        if changed {
+            self.set_aside(&dropped, &undecodable)?;
+            self.rewrite_journal(&kept)?;
         }
-        self.set_aside(&dropped, &undecodable)?;
-        self.rewrite_journal(&kept)
+        Ok(changed)
     }
 
     /// Whether a session is one that an import has begun and not published.

@@ -26,6 +26,7 @@ pub use self::report::{EngineOutcome, SalvageProgress, SalvageReport, SalvageSte
 use self::sieve::Sieve;
 use super::carve::{Carved, Raw, carve_values};
 use super::repair::{self, Ground, Mode};
+use super::unfinished::Unfinished;
 use crate::error::{Error, Place, Result};
 use crate::format::{self, Drained, FORMAT_VERSION, Opened, WriteNumbers};
 use crate::storage::{self, JournalFiles, Map, RawFolder, Storage};
@@ -126,7 +127,7 @@ impl Salvage {
         if free < needed {
             return Err(Error::DiskFull { path: above, needed_bytes: needed, free_bytes: free });
         }
-        let unfinished = Unfinished(Some(new.clone()));
+        let unfinished = Unfinished::new(&new);
         let report = self.fill(&old, &engines, &new, free - needed)?;
         unfinished.keep();
         Ok(report)
@@ -313,22 +314,4 @@ fn check_place(old: &RawFolder, new: &Path) -> Result<PathBuf> {
         return Err(Error::Io { action: "make", path: new.to_owned(), source });
     }
     Ok(above)
-}
-
-/// A folder that is removed unless it is kept: a new store that did not get done.
-struct Unfinished(Option<PathBuf>);
-
-impl Unfinished {
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // There was no such folder before; a lock of it is given back by now.
-            let _ = std::fs::remove_dir_all(path);
-        }
-    }
 }

@@ -226,35 +226,3 @@ fn leftovers_are_removed() {
     assert_eq!(folder.engine_dir(), path.join("engine-2"));
     assert_eq!(folder.remove_leftovers().unwrap(), ["engine-1"]);
 }
-
-/// A missing permission is named with the path and the system's reason, and nobody is told to delete anything.
-#[test]
-fn permissions() {
-    let base = tempfile::tempdir().unwrap();
-    let path = base.path().join("store");
-    drop(make(&path));
-    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    if rustix::process::geteuid().is_root() {
-        eprintln!("NOT TESTED: root may do everything");
-        return;
-    }
-    set(&path, 0o500);
-    // All that opening needs is there, so this works.
-    drop(Folder::open(&path, Create::IfMissing).unwrap());
-    fs::set_permissions(path.join("lock"), fs::Permissions::from_mode(0o400)).unwrap();
-    let refused = |path: &Path, named: &Path| {
-        let error = Folder::open(path, Create::IfMissing).unwrap_err();
-        let Error::Io { path, source, .. } = &error else { panic!("{error}") };
-        assert_eq!((path.as_path(), source.kind()), (named, std::io::ErrorKind::PermissionDenied));
-        assert!(!error.to_string().contains("delete"));
-    };
-    refused(&path, &path.join("lock"));
-    set(&path, 0o000);
-    refused(&path, &path);
-    set(&path, 0o700);
-    let closed = base.path().join("closed");
-    fs::create_dir(&closed).unwrap();
-    set(&closed, 0o500);
-    refused(&closed.join("store"), &closed.join("store"));
-    set(&closed, 0o700);
-}

@@ -1,11 +1,9 @@
 //! What is refused: exit code, a message that names the place, and a store that is as it was.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
-use super::{Bench, acks, case, finish, numbered, tree};
+use super::{Bench, acks, case, numbered, tree};
 
 const MIB: usize = 1 << 20;
 
@@ -212,24 +210,4 @@ fn damaged_description() {
     let before = without_lock(&bench);
     bench.run(["ls"]).fails(3, &["corrupt", description.to_str().unwrap()]);
     assert_eq!(without_lock(&bench), before);
-}
-
-/// Goal: H37: a store that this user may not touch is reported as just that, with path and reason.
-#[test]
-fn h37_no_permission() {
-    let bench = Bench::with_events(1);
-    let mode = |mode| {
-        fs::set_permissions(bench.store(), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
-    };
-    mode(0o000);
-    let mut command = bench.command(["ls"]);
-    if fs::metadata(bench.store()).unwrap().uid() == 0 {
-        // Root may do anything; another user may not. The way to the store must be open to it.
-        fs::set_permissions(bench.root(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        command.uid(65_534).gid(65_534);
-    }
-    let done = finish(&mut command, "");
-    mode(0o700);
-    done.fails(3, &[bench.store().to_str().unwrap(), "ermission denied", "who owns"]);
-    assert_eq!(bench.run(["read", "s"]).fine(), numbered(0));
 }

@@ -1,7 +1,6 @@
 //! `scan`, `repair`, `backup`, and `read --quarantine`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use sessionlog::storage::{Map, SledStorage, Storage};
 
@@ -109,28 +108,6 @@ fn backup_and_bad_folders() {
         bench.run([command]).fails(3, &["in use"]);
     }
     held.close().unwrap();
-}
-
-/// Goal (h37): a folder that may not be written is told with its path and reason, for reads too, since opening writes;
-/// never with advice to delete. (Who may write anywhere, as root may, sees nothing of this.)
-#[test]
-fn h37_a_folder_that_may_not_be_written() {
-    let bench = Bench::with_events(2);
-    let store = bench.store();
-    fs::set_permissions(&store, fs::Permissions::from_mode(0o500)).unwrap();
-    let may_write = fs::write(store.join("probe"), "").is_ok();
-    let _ = fs::remove_file(store.join("probe"));
-    if !may_write {
-        for command in [&["scan"][..], &["repair"], &["read", "s"], &["ls"], &["show"]] {
-            let done = bench.run(command);
-            if done.code != Some(0) {
-                let told = done.fails(3, &["denied", store.to_str().unwrap()]);
-                assert!(!told.err.contains("delete"), "{told:?}");
-            }
-        }
-    }
-    fs::set_permissions(&store, fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(bench.run(["read", "s"]).fine().lines().count(), 2, "nothing was harmed");
 }
 
 /// Goal: a store that does not open says so with exit code 3, and what to do next, and stays as it is.

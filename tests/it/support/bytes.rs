@@ -1,7 +1,8 @@
 //! A store in memory whose values and files can be changed while it is closed.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,6 +176,20 @@ pub(crate) fn say(session: &Session, count: u64) {
 /// All of a session.
 pub(crate) fn lines(session: &Session) -> Vec<String> {
     session.read_from(Seq::ZERO).unwrap().map(|event| event.unwrap().to_string()).collect()
+}
+
+/// All files below a folder, and what is in them.
+pub(crate) fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else {
+            all.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    all
 }
 
 /// Copies a folder with all that is in it.

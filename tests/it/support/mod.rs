@@ -7,3 +7,5 @@ pub(crate) mod events;
 pub(crate) mod medium;
 pub(crate) mod model;
 pub(crate) mod run;
+pub(crate) mod small_disk;
+pub(crate) mod watched;

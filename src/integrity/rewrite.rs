@@ -33,6 +33,11 @@ const TRIES: u32 = 3;
 /// Free space that is asked for beside twice the live data: the engine writes whole segments, and a reserve stays.
 const MARGIN_BYTES: u64 = 8 << 20;
 
+/// An engine's files of this length are left as they are.
+const SMALL_BYTES: u64 = 4 << 20;
+/// What the engine's files grow and shrink by.
+const SEGMENT_BYTES: u64 = 512 << 10;
+
 /// What a rewrite did; see [`Store::rewrite`](crate::Store::rewrite).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -116,10 +121,11 @@ impl Rewriting<'_, '_> {
             return Err(Error::NotClean { path: folder.path().to_owned(), errors: scan.errors });
         }
         (report.sessions, report.events) = (scan.sessions, scan.events);
-        self.check_room(live_bytes(old.as_ref())?)?;
+        let live_bytes = live_bytes(old.as_ref())?;
+        self.check_room(live_bytes)?;
         let name = folder.next_engine()?;
         let making = folder.making(&name);
-        let filled = self.new_engine(&making, &report);
+        let filled = self.new_engine(&making, &report, live_bytes);
         let durability = match filled {
             Ok(durability) => durability,
             Err(error) => {
@@ -151,10 +157,16 @@ impl Rewriting<'_, '_> {
     }
 
     /// Fills an engine in the folder `dir`, and checks it as the next open will find it.
-    fn new_engine(&mut self, dir: &Path, expected: &RewriteReport) -> Result<EngineDurability> {
+    fn new_engine(
+        &mut self,
+        dir: &Path,
+        expected: &RewriteReport,
+        live_bytes: u64,
+    ) -> Result<EngineDurability> {
         let old = self.parts.storage.as_ref();
         let new = SledStorage::open(dir, CACHE_BYTES)?;
         let filled = (self.reached)("made the new engine").and_then(|()| copy(old, &new, self.reached));
+        let filled = filled.and_then(|()| new.shrink(aim(live_bytes)));
         let closed = new.close();
         filled.and(closed)?;
         drop(new);
@@ -192,6 +204,11 @@ impl Rewriting<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// What the new engine's files should take: sled gets there with much data by itself, and with little by some help.
+fn aim(live_bytes: u64) -> u64 {
+    SMALL_BYTES.max(live_bytes + live_bytes / 10 * 9 + SEGMENT_BYTES)
 }
 
 /// The bytes of all keys and values.

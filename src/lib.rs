@@ -76,8 +76,8 @@
 //!
 //! [`read_from`](Session::read_from), [`read_range`](Session::read_range), [`read_reverse`](Session::read_reverse) and
 //! [`last`](Session::last) give [`Events`]: an iterator over a range that is fixed when it is made, read as it is asked
-//! for. [`follow`](Session::follow) goes on with what is appended later. An
-//! [observer](StoreOptions::observer) hears the events of all sessions.
+//! for; [`Events::page`] gives them in pages by count and bytes. [`follow`](Session::follow) goes on with what is appended
+//! later. An [observer](StoreOptions::observer) hears the events of all sessions.
 //!
 //! # Looking back
 //!
@@ -92,11 +92,22 @@
 //! and reads them again: a file as a whole or not at all. What it builds on is public: [`Store::create_hidden`] makes a
 //! session that nobody sees until it is published, and [`Session::running_hash`] says whether two histories are equal.
 //!
+//! # Many sessions
+//!
+//! [`Store::list`] gives sessions by their last update, [`Store::list_with`] those that a [`List`] asks for, in pages where
+//! that is wanted; [`Store::tree`] gives forks below their parents. [`Store::delete`] deletes one session,
+//! [`Store::plan_prune`] names those beyond a limit and [`Store::prune`] deletes what was named; forks keep what they share.
+//!
 //! # Damage
 //!
 //! What cannot be vouched for is an error and stays as it is. [`Scan`] tells all that is wrong in a store whose engine
 //! opens, [`Repair`] mends it, and [`Salvage`] makes a fresh store of what still reads where the engine does not open, or
 //! has fallen back behind what it once had. [`Store::backup`] copies a store that is in use.
+//!
+//! # Space
+//!
+//! Blocks are filled as sessions grow; [`Store::compact`] merges those that stayed small. The engine's files do not shrink:
+//! [`Store::rewrite`] writes them anew with only what is live, and so takes deleted text off the disk.
 //!
 //! # Errors
 //!
@@ -143,6 +154,7 @@ mod list;
 mod log;
 mod metrics;
 mod options;
+mod prune;
 mod recovery;
 mod replay;
 mod running_hash;
@@ -153,6 +165,7 @@ pub mod storage;
 mod store;
 mod surface;
 pub mod transfer;
+mod tree;
 
 pub use error::{Corruption, Error, EventError, EventFault, IdFault, Place, Result};
 pub use event::{Content, Event, EventKind, JsonMember, JsonString, JsonText, NewEvent, SurfaceOp};
@@ -161,11 +174,12 @@ pub use futures_core::Stream;
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
     BackupReport, EngineOutcome, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind,
-    Repair, RepairReport, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession, Scan,
-    ScanProgress, ScanReport, Severity,
+    Repair, RepairReport, RewriteReport, Salvage, SalvageProgress, SalvageReport, SalvageStep,
+    SalvagedSession, Scan, ScanProgress, ScanReport, Severity,
 };
 pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
-pub use list::Sessions;
+pub use list::{BadListCursor, List, ListCursor, Sessions};
+pub use log::compact::CompactReport;
 pub use log::follow::Follow;
 pub use log::reader::Events;
 pub use metrics::Metrics;
@@ -173,6 +187,7 @@ pub use options::{
     Append, Durability, DurabilityRule, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, NewSession,
     StoreOptions,
 };
+pub use prune::{Protection, Prune, PrunePlan, PruneReason, PrunedSession};
 pub use recovery::{
     Inspection, OpenCall, OpenStep, OpenTurn, Resumed, TOOL_OUTCOME_UNKNOWN, unfinished_text,
 };
@@ -187,3 +202,4 @@ pub use surface::{
     FunctionCall, MISSING_RESULT, Mend, Message, ReplaceFault, Report, SnapshotFault, Surface, SurfaceFault,
     SurfaceOptions, SurfaceSnapshot, ToolCall,
 };
+pub use tree::{Tree, TreeNode};

@@ -42,6 +42,9 @@ pub(crate) const CHECKPOINT_EVENTS: u64 = 10_000;
 /// How long a sync or a drain may take before the store counts as failed.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
 
+/// Space that a full disk leaves to open, delete, prune and close.
+pub(crate) const RESERVE_BYTES: u64 = 4 << 20;
+
 /// When an append returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {

@@ -1,11 +1,13 @@
 //! The handle on one session.
 
 mod checkpoint;
+mod held;
 mod hidden;
 mod labels;
 #[cfg(feature = "async")]
 mod later;
 mod looking;
+mod size;
 mod surface;
 
 use std::collections::BTreeMap;
@@ -26,9 +28,11 @@ use crate::log::tail::{SessionState, TailRun};
 use crate::options::{Append, Durability, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, NewSession};
 use crate::store::{Handle, fork};
 use crate::surface::Surface;
+use held::Held;
 pub use hidden::HiddenSession;
 #[cfg(feature = "async")]
 pub use later::{AppendFuture, FollowStream};
+pub(crate) use size::stored_bytes;
 use surface::Kept;
 
 /// A session of an open store: its events are appended and read here.
@@ -39,6 +43,7 @@ pub struct Session {
     handle: Handle,
     state: Arc<SessionState>,
     kept: Kept,
+    _held: Held,
 }
 
 /// What is fixed about a session since it was created.
@@ -83,7 +88,8 @@ pub struct SessionInfo {
 
 impl Session {
     pub(crate) fn new(handle: Handle, state: Arc<SessionState>) -> Self {
-        Self { handle, state, kept: Kept::default() }
+        let held = Held::new(&state);
+        Self { handle, state, kept: Kept::default(), _held: held }
     }
 
     pub(crate) fn state(&self) -> &Arc<SessionState> {
@@ -199,7 +205,7 @@ impl Session {
         let batch = self.check(how, events)?;
         let claimed = batch.claim();
         core.room.take(claimed, &core.health, || core.make_room())?;
-        self.append_claimed(how, &batch, claimed, || ())
+        self.append_claimed(how, batch, claimed, || ())
     }
 
     /// What can be said of a batch before it is known where it goes.
@@ -214,13 +220,13 @@ impl Session {
     fn append_claimed(
         &self,
         how: Append,
-        batch: &Batch,
+        batch: Batch,
         claimed: u64,
         placed: impl FnOnce(),
     ) -> Result<Range<Seq>> {
         let core = self.core();
         let mut surface = None;
-        let queued = self.queue_checked(how, batch, claimed, &mut surface);
+        let queued = self.queue_checked(how, &batch, claimed, &mut surface);
         placed();
         let (ticket, seqs) = match queued {
             Ok(Some(queued)) => queued,
@@ -234,6 +240,8 @@ impl Session {
                 return Err(error);
             }
         };
+        // It is in the run by now; what waits need not hold it twice.
+        drop(batch);
         core.committer.wait(ticket, core)?;
         if let Some(surface) = surface {
             // All that it has seen is published now.

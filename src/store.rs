@@ -1,5 +1,6 @@
 //! The store: opening it, its sessions, and closing it in order.
 
+mod compact;
 mod parts;
 mod statistics;
 
@@ -9,27 +10,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::parts::Parts;
+pub(crate) use self::parts::{Parts, drained};
 use crate::error::{Error, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
 use crate::integrity::{BackupReport, Quarantine, Scan, ScanReport};
-use crate::list::Sessions;
+use crate::list::{List, Sessions};
 use crate::log;
 use crate::log::commit::{Request, Work};
 use crate::log::core::Core;
 use crate::log::tail::{SessionState, Tail};
 use crate::metrics::Metrics;
-use crate::options::{NewSession, StoreOptions};
+use crate::options::{NewSession, RESERVE_BYTES, StoreOptions};
 use crate::session::Session;
 use crate::spans::span;
 use crate::storage::{
     Create, Description, Folder, FolderJournalFiles, JournalFiles, MemoryJournalFiles, MemoryStorage,
     Reserve, SledStorage, Storage, Witness,
 };
-
-/// Space that a full disk leaves to open, delete, prune and close.
-pub(crate) const RESERVE_BYTES: u64 = 4 << 20;
 
 /// An open store: a folder of sessions.
 ///
@@ -176,8 +174,10 @@ impl Store {
         };
         let path = folder.path().to_owned();
         let store = Self::start(storage, Arc::new(files), options, open_count, info, Some(folder))?;
-        // Being without a reserve is a state, not a failure.
-        let _ = Reserve::ensure(&path, RESERVE_BYTES);
+        // Being without a reserve is a state, not a failure: appends then leave the room for it alone.
+        if !Reserve::ensure(&path, RESERVE_BYTES).unwrap_or(false) {
+            store.core().journal.withhold(RESERVE_BYTES);
+        }
         Ok(store)
     }
 
@@ -257,14 +257,9 @@ impl Store {
         if core.health.is_closed() {
             return Err(Error::Closed);
         }
-        let state = core.catalog.by_id(id, core.storage.as_ref())?;
-        match state.filter(|state| state.lock().visible_since().is_some()) {
-            Some(state) => {
-                core.drain.check_end(core, &state)?;
-                Ok(Session::new(self.handle.clone(), state))
-            }
-            None => Err(Error::SessionNotFound { session: id.clone() }),
-        }
+        let state = core.session(id)?;
+        core.drain.check_end(core, &state)?;
+        Ok(Session::new(self.handle.clone(), state))
     }
 
     /// Forks the session `parent`: the new one shares its first `at` events and goes on by itself.
@@ -283,7 +278,7 @@ impl Store {
     /// background, and what they need with the last of them.
     ///
     /// The text is not erased from the disk by this: it stays in freed space of the engine and in the journal until they
-    /// are written over.
+    /// are written over. [`rewrite`](Self::rewrite) takes it off the disk.
     ///
     /// # Durability
     /// Survives `kill -9` and a power cut when it returns. The removal goes on at the next open where a crash, or a
@@ -317,18 +312,42 @@ impl Store {
         if deleted? { Ok(()) } else { Err(Error::SessionNotFound { session: id.clone() }) }
     }
 
-    /// Returns all sessions, the one with the latest last event first.
+    /// Returns all sessions, the one with the latest last event first. A session that is there from beginning to end is
+    /// given once, also when it changes meanwhile; what is created or deleted meanwhile may show or not.
     ///
     /// # Cost
-    /// Three reads of small values for each session, as they are asked for; no event is decoded. What changes meanwhile
-    /// may show or not.
+    /// No event is decoded. The first sessions cost the same in a store of a hundred thousand: see [`Sessions`].
     /// # Errors
     /// [`Error::Closed`]. Errors of reading are items.
     pub fn list(&self) -> Result<Sessions> {
+        self.list_with(List::new())
+    }
+
+    /// Returns the sessions that `list` asks for, the one with the latest last event first: filters by label, title, time
+    /// and parent, and pages, for which [`Sessions::next_cursor`] has an example.
+    ///
+    /// # Cost
+    /// As [`list`](Self::list). Times cost nothing for what they leave out; labels, titles and parents a read of one
+    /// small value for each session gone over.
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::SessionNotFound`] for a parent that is not there. Errors of reading are items.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{LabelChange, List, NewSession, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::new())?;
+    /// session.label(LabelChange::new().title("Release notes").set("branch", "main"))?;
+    /// store.create(NewSession::new())?;
+    /// let main = store.list_with(List::new().label("branch", "main").title("Release"))?;
+    /// assert_eq!(main.count(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn list_with(&self, list: List) -> Result<Sessions> {
         if self.core().health.is_closed() {
             return Err(Error::Closed);
         }
-        Ok(Sessions::new(self.handle.clone()))
+        Sessions::new(self.handle.clone(), list)
     }
 
     /// Makes everything durable that was appended.

@@ -1,38 +1,57 @@
 //! `ls`: the sessions of a store, the one written last first.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
-use sessionlog::{Parent, RunningHash, SessionId, SessionInfo, Statistics, Store};
+use sessionlog::{
+    List, ListCursor, Parent, RunningHash, SessionId, SessionInfo, Statistics, Store, Timestamp,
+};
 
 use super::exit::Failure;
 use super::label::name_and_value;
-use super::output::{Buffered, printable};
+use super::output::{self, Buffered, printable, size};
 use super::place::Place;
-use super::time::rfc3339;
+use super::resolve;
+use super::style::Paint;
+use super::time::{ago, now, when};
 
 /// Rows that are aligned with each other: memory does not grow with the store.
-const PAGE: usize = 1_000;
+const PAGE: u64 = 1_000;
 /// A longer cell does not widen its column.
 const WIDEST: usize = 44;
 const HEADINGS: [&str; COLUMNS] =
-    ["ID", "EVENTS", "CREATED", "UPDATED", "PARENT@PREFIX", "META", "TITLE", "LABELS"];
-const COLUMNS: usize = 8;
-/// The column of a number, which stands to the right.
+    ["ID", "EVENTS", "SIZE", "UPDATED", "CREATED", "PARENT@PREFIX", "META", "TITLE", "LABELS"];
+const COLUMNS: usize = 9;
+/// The columns of numbers, which stand to the right.
 const EVENTS: usize = 1;
+const SIZE: usize = 2;
 
 /// Lists the sessions, the one updated last first
+///
+/// Of several filters all must hold. Times are how long ago (30d, 12h, 5m, 45s, 2w), a date or time in UTC (2026-12-01,
+/// 2026-12-01T10:25:42Z), or milliseconds since 1970. With --json each line is a session, as `show --json` prints it;
+/// where --limit leaves some out a last line {"after":CURSOR} says how to go on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   sessionlog ls
-  sessionlog ls --label branch=main --title release
+  sessionlog ls --label branch=main --title release --since 7d
+  sessionlog ls --limit 20
+  sessionlog ls --parent chat --size
   sessionlog ls --json | jq -r 'select(.length > 0) | .id'")]
 pub(crate) struct Args {
     /// One JSON object a line, with times in milliseconds
     #[arg(long)]
     json: bool,
+
+    /// At most so many; what goes on from there is told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// Only those behind an earlier page, whose end said this
+    #[arg(long, visible_alias = "cursor", value_name = "CURSOR")]
+    after: Option<ListCursor>,
 
     /// Only those with this label; may be given several times
     #[arg(long, value_name = "K=V", value_parser = name_and_value)]
@@ -41,14 +60,46 @@ pub(crate) struct Args {
     /// Only those whose title holds this text
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+
+    /// Only those that were updated at this time or later
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    since: Option<Timestamp>,
+
+    /// Only those that were updated before this time
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    until: Option<Timestamp>,
+
+    /// Only those that were forked from this session: its id, or the beginning of it, or its title
+    #[arg(long, value_name = "ID")]
+    parent: Option<SessionId>,
+
+    /// Also what their own events take as they are stored, compressed; their blocks are gone over for that
+    #[arg(long)]
+    size: bool,
 }
 
 impl Args {
-    fn wants(&self, info: &SessionInfo) -> bool {
-        let labels = &info.labels;
-        let title = |text: &String| labels.title.as_ref().is_some_and(|title| title.contains(text));
-        self.title.as_ref().is_none_or(title)
-            && self.label.iter().all(|(name, value)| labels.labels.get(name) == Some(value))
+    fn list(&self, parent: Option<&SessionId>) -> List {
+        let mut list = List::new();
+        for (name, value) in &self.label {
+            list = list.label(name, value);
+        }
+        if let Some(title) = &self.title {
+            list = list.title(title);
+        }
+        if let Some(time) = self.since {
+            list = list.since(time);
+        }
+        if let Some(time) = self.until {
+            list = list.until(time);
+        }
+        if let Some(parent) = parent {
+            list = list.parent(parent.clone());
+        }
+        match self.after {
+            Some(after) => list.after(after),
+            None => list,
+        }
     }
 }
 
@@ -69,6 +120,8 @@ pub(crate) struct Record<'a> {
     meta: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hash: Option<RunningHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored_bytes: Option<u64>,
     title: Option<&'a str>,
     labels: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +141,7 @@ impl<'a> Record<'a> {
             prefix_length: parent.map(|parent| parent.prefix_len),
             meta: &info.header.meta,
             hash: None,
+            stored_bytes: None,
             title: info.labels.title.as_deref(),
             labels: &info.labels.labels,
             statistics: None,
@@ -102,7 +156,12 @@ impl<'a> Record<'a> {
 pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let store = place.open()?;
     let mut out = Buffered::new(out);
-    let listed = if args.json { json(&store, args, &mut out) } else { table(&store, args, &mut out) };
+    let mut printer = Printer { args, now: now(), headed: false };
+    let parent = match &args.parent {
+        Some(parent) => Some(resolve::session(&store, parent)?.id().clone()),
+        None => None,
+    };
+    let listed = pages(&store, args.list(parent.as_ref()), args, &mut printer, &mut out);
     // What was found before a failure is true and is printed.
     match listed {
         Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
@@ -110,57 +169,121 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     }
 }
 
-fn json(store: &Store, args: &Args, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
-    for info in store.list()? {
-        let info = info?;
-        if !args.wants(&info) {
-            continue;
+/// Prints page by page.
+fn pages(
+    store: &Store,
+    mut list: List,
+    args: &Args,
+    printer: &mut Printer<'_>,
+    out: &mut Buffered<'_, impl Write>,
+) -> Result<(), Failure> {
+    let is_narrowed = list != List::new();
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    loop {
+        let mut sessions = store.list_with(list.clone())?;
+        let mut page = Vec::new();
+        let mut failure = None;
+        for _ in 0..left.min(PAGE) {
+            match sessions.next().transpose().map_err(Failure::from).and_then(|info| row(store, args, info)) {
+                Ok(Some(row)) => page.push(row),
+                Ok(None) => break,
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
         }
-        let record = Record::of(&info).json()?;
-        out.line(|line| line.extend_from_slice(record.as_bytes()))?;
+        left = left.saturating_sub(page.len() as u64);
+        printer.print(&page, out)?;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        match sessions.next_cursor()? {
+            None => break,
+            Some(after) if left == 0 => return printer.go_on(after, out),
+            Some(after) => list = list.after(after),
+        }
+    }
+    if !printer.headed && !args.json {
+        // For people only; a script sees no lines.
+        let text = match is_narrowed {
+            true => "no session is like that",
+            false => "no sessions yet: `sessionlog create` makes one",
+        };
+        output::note(text);
     }
     Ok(())
 }
 
-fn table(store: &Store, args: &Args, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
-    let mut page = vec![HEADINGS.map(String::from)];
-    let mut is_empty = true;
-    for info in store.list()? {
-        match info {
-            Ok(info) if args.wants(&info) => page.push(row(&info)),
-            Ok(_) => {}
-            Err(error) => {
-                print(&page, out)?;
-                return Err(error.into());
-            }
-        }
-        is_empty = false;
-        if page.len() > PAGE {
-            print(&page, out)?;
-            page.clear();
-        }
-    }
-    if is_empty {
-        // For people only; a script sees no lines.
-        let _ = writeln!(io::stderr(), "no sessions yet: `sessionlog create` makes one");
-        return Ok(());
-    }
-    print(&page, out)
+/// A session, and what it takes if that is asked for.
+type Row = (SessionInfo, Option<u64>);
+
+fn row(store: &Store, args: &Args, info: Option<SessionInfo>) -> Result<Option<Row>, Failure> {
+    let Some(info) = info else { return Ok(None) };
+    let bytes = args
+        .size
+        .then(|| store.session(&info.header.id).and_then(|session| session.stored_bytes()))
+        .transpose()?;
+    Ok(Some((info, bytes)))
 }
 
-fn row(info: &SessionInfo) -> [String; COLUMNS] {
-    let header = &info.header;
-    let parent = header.parent.as_ref();
-    [
-        header.id.to_string(),
-        info.len.to_string(),
-        rfc3339(header.created_at),
-        rfc3339(info.updated_at),
-        parent.map_or_else(|| "-".into(), |parent| format!("{}@{}", parent_name(parent), parent.prefix_len)),
-        meta(&header.meta),
-        info.labels.title.as_deref().map_or_else(|| "-".into(), printable),
-        meta(&info.labels.labels),
-    ]
+/// Prints rows in the form that was asked for.
+struct Printer<'a> {
+    args: &'a Args,
+    now: Timestamp,
+    headed: bool,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, page: &[Row], out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
+        if self.args.json {
+            for (info, bytes) in page {
+                let mut record = Record::of(info);
+                record.stored_bytes = *bytes;
+                let record = record.json()?;
+                out.line(|line| line.extend_from_slice(record.as_bytes()))?;
+            }
+            return Ok(());
+        }
+        if page.is_empty() {
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        if !std::mem::replace(&mut self.headed, true) {
+            rows.push(HEADINGS.map(String::from));
+        }
+        rows.extend(page.iter().map(|row| self.cells(row)));
+        table(&rows, self.args.size, out)
+    }
+
+    fn cells(&self, (info, bytes): &Row) -> [String; COLUMNS] {
+        let header = &info.header;
+        let parent = header.parent.as_ref();
+        [
+            header.id.to_string(),
+            info.len.to_string(),
+            bytes.map_or_else(String::new, size),
+            ago(info.updated_at, self.now),
+            ago(header.created_at, self.now),
+            parent.map_or_else(
+                || "-".into(),
+                |parent| format!("{}@{}", parent_name(parent), parent.prefix_len),
+            ),
+            meta(&header.meta),
+            info.labels.title.as_deref().map_or_else(|| "-".into(), printable),
+            meta(&info.labels.labels),
+        ]
+    }
+
+    /// Tells where a page ends that is not the last.
+    fn go_on(&self, after: ListCursor, out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
+        if self.args.json {
+            let record = serde_json::json!({ "after": after.to_string() }).to_string();
+            return out.line(|line| line.extend_from_slice(record.as_bytes()));
+        }
+        output::note(&format!("there are more; go on with --after {after}"));
+        Ok(())
+    }
 }
 
 /// The parent's id; a parent that was deleted has none any more.
@@ -174,22 +297,30 @@ pub(crate) fn meta(meta: &BTreeMap<String, String>) -> String {
     if pairs.is_empty() { "-".into() } else { pairs.join(" ") }
 }
 
-fn print(page: &[[String; COLUMNS]], out: &mut Buffered<'_, impl Write>) -> Result<(), Failure> {
+fn table(
+    rows: &[[String; COLUMNS]],
+    with_size: bool,
+    out: &mut Buffered<'_, impl Write>,
+) -> Result<(), Failure> {
     let mut widths = [0; COLUMNS];
-    for row in page {
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count().min(WIDEST));
         }
     }
-    for row in page {
+    for (index, row) in rows.iter().enumerate() {
         let mut text = String::new();
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
             match column {
-                EVENTS => text.push_str(&format!("{cell:>width$}  ")),
+                SIZE if !with_size => {}
+                EVENTS | SIZE => text.push_str(&format!("{cell:>width$}  ")),
                 _ => text.push_str(&format!("{cell:<width$}  ")),
             }
         }
-        out.line(|line| line.extend_from_slice(text.trim_end().as_bytes()))?;
+        let text = text.trim_end();
+        let is_heading = index == 0 && row.iter().eq(HEADINGS);
+        let text = if is_heading { Paint::stdout().heading(text) } else { text.to_owned() };
+        out.line(|line| line.extend_from_slice(text.as_bytes()))?;
     }
     Ok(())
 }

@@ -5,32 +5,40 @@
 
 mod append;
 mod backup;
+mod compact;
+mod completions;
 mod create;
 mod demo;
+mod diff;
 mod exit;
 mod export;
 mod fork;
+mod grep;
 mod import;
 mod inspect;
 mod label;
 mod lines;
 mod ls;
+mod man;
 mod messages;
 mod output;
 mod place;
 mod progress;
+mod prune;
 mod read;
 mod repair;
 mod replay;
 mod resolve;
 mod resume;
 mod rm;
+mod said;
 mod salvage;
 mod scan;
 mod show;
 mod stats;
 mod style;
 mod time;
+mod tree;
 
 use std::io;
 use std::path::PathBuf;
@@ -65,8 +73,11 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     Ls(ls::Args),
+    Tree(tree::Args),
     Show(show::Args),
     Stats(stats::Args),
+    Diff(diff::Args),
+    Grep(grep::Args),
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
@@ -74,7 +85,11 @@ enum Command {
     Scan(scan::Args),
     Repair(repair::Args),
     Backup(backup::Args),
+    Compact(compact::Args),
     Rm(rm::Args),
+    Prune(prune::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -136,8 +151,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Import(args) => import::run(&place, &args, io::stdin().lock(), &mut out),
         Command::Label(args) => label::run(&place, args, &mut out),
         Command::Ls(args) => ls::run(&place, &args, &mut out),
+        Command::Tree(args) => tree::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
         Command::Stats(args) => stats::run(&place, &args, &mut out),
+        Command::Diff(args) => diff::run(&place, &args, &mut out),
+        Command::Grep(args) => grep::run(&place, &args, &mut out),
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
@@ -145,7 +163,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),
+        Command::Compact(args) => compact::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
+        Command::Prune(args) => prune::run(&place, &args, &mut out),
+        Command::Completions(args) => completions::run(&args, &mut out),
+        Command::Man(args) => man::run(&args, &mut out),
     }
 }
 

@@ -10,6 +10,9 @@ use super::place::Place;
 use super::progress::Progress;
 use super::style::Paint;
 
+/// A longer id does not widen its column.
+const WIDEST: usize = 44;
+
 /// Checks everything that is stored: checksums, seqs, running hashes, and that all records agree
 ///
 /// The store is neither replayed nor drained: what is on disk is judged as it is, blocks and journal together. Prints
@@ -71,9 +74,17 @@ pub(crate) fn print(report: &ScanReport, json: bool, out: &mut impl Write) -> Re
         let text = text.map_err(|error| Failure::refused(format!("cannot write JSON: {error}")))?;
         return output::line(out, &text);
     }
-    for head in &report.heads {
-        let hash = head.hash.map_or_else(|| "unknown".to_owned(), |hash| hash.to_string());
-        output::line(out, &format!("{}  {} events  {hash}", printable(&head.session), head.length))?;
+    let heads: Vec<_> = report
+        .heads
+        .iter()
+        .map(|head| (printable(&head.session), head.length.to_string(), head.hash))
+        .collect();
+    let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
+    let names = widest(&mut heads.iter().map(|(name, _, _)| name.chars().count())).min(WIDEST);
+    let lengths = widest(&mut heads.iter().map(|(_, length, _)| length.len()));
+    for (name, length, hash) in &heads {
+        let hash = hash.map_or_else(|| "unknown".to_owned(), |hash| hash.to_string());
+        output::line(out, &format!("{name:<names$}  {length:>lengths$} events  {hash}"))?;
     }
     for finding in &report.findings {
         output::line(out, &told(finding))?;

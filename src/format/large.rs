@@ -39,7 +39,13 @@ pub(super) fn write<E>(
     write_number: WriteNumber,
     sink: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let stored = [packed.main.stored, packed.chunks.stored].concat();
+    let both;
+    let stored = if packed.chunks.stored.is_empty() {
+        packed.main.stored
+    } else {
+        both = [packed.main.stored, packed.chunks.stored].concat();
+        &both
+    };
     let parts = parts(stored.len());
     let envelope =
         Envelope { kind: Kind::LargeHead, codec: 0, key, seq, count: 1, write_number, payload: &[] };

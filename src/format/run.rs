@@ -8,6 +8,9 @@ use super::stored_v1::{self, StoredEvent};
 use super::view::RunView;
 use crate::event::{EventKind, EventParts};
 
+/// What is kept of a buffer that was larger.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
 /// Consecutive events in stored form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -190,6 +193,9 @@ impl Pending {
         }
         self.bodies.drain(..bodies);
         self.texts.drain(..texts);
+        // A large event's room is given back.
+        self.bodies.shrink_to(MAX_KEPT_BYTES);
+        self.texts.shrink_to(MAX_KEPT_BYTES);
     }
 
     pub(super) fn clear(&mut self) {

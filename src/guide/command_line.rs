@@ -29,16 +29,24 @@
 //!
 //! | command | fields |
 //! | --- | --- |
-//! | `ls` | a line for each session: `id`, `length`, `createdAt`, `updatedAt`, `parent`?, `prefixLength`?, `meta`, `title`, `labels` |
+//! | `ls` | a line for each session: `id`, `length`, `createdAt`, `updatedAt`, `parent`?, `prefixLength`?, `meta`, `storedBytes`?, `title`, `labels` |
 //! | `show ID` | as `ls`, and `durableLength`, `hash`?, `statistics`? (as `stats`) |
 //! | `show` | `path`, `storeId`, `format`, `durability`, `engine`, `engineBytes`, `journalBytes`, `tailBytes`, `replayedCommits`, `replayedEvents`, `torn` |
+//! | `tree` | a line for each session: `depth`, `id`, `prefixLength`?, `length`?, `updatedAt`?, `title`? |
+//! | `prune` | a line for each session: `id`, `deleted`, `reason`, `protected`?, `length`, `updatedAt`, `storedBytes` |
+//! | `diff` | first `common`, `a`, `b` (sides with `id` and `length`), then a line for each pair of events: `a`, `b` |
+//! | `grep` | a line for each match: `session`, `field`, `match`, `event` |
 //! | `stats` | `sessions`, `events`, `bytes`, `byType`, `otherTypes`, `firstAt`, `lastAt`, `clockSetBack`, `turns`, `openTurns`, `steps`, `messages`, `toolCalls`, `toolResults`, `toolErrors`, `toolOutcomesUnknown`, `openCalls`, `forgottenCalls`, `resultsWithoutCall`, `tools`, `otherTools`, `turnMs`, `stepMs`, `callMs`, `firstChunkMs`, `chunksPerSecond`, `streamedChunks`, `streamingMs`, `usage` |
 //! | `inspect` | `id`, `length`, `turn`, `step`, `calls`, `text`, `closers` |
 //! | `label` | `title`, `labels` |
 //! | `scan` | `sessions`, `events`, `errors`, `notices`, `findings`, `heads` |
 //! | `repair` | `remedies`, `more`, `copies` |
 //! | `backup` | `path`, `scan` (as `scan`) |
+//! | `compact` | `sessions`, `mergedSessions`, `blocksBefore`, `blocksAfter`, `bytesBefore`, `bytesAfter` |
+//! | `compact --rewrite` | `sessions`, `events`, `engineBytesBefore`, `engineBytesAfter`, `removed` |
 //! | `salvage` | `engine`, `values`, `copies`, `conflicts`, `damagedPlaces`, `unreadableBytes`, `newerValues`, `frames`, `drained`, `drainedAtClose`, `deleted`, `sessions` |
+//!
+//! Where `ls --limit` leaves some out, its last line is `{"after":CURSOR}`: how to go on.
 //!
 //! `append` answers `{"seq":N}` for each event; `create`, `fork` and `import` print ids, one a line; `messages` prints an
 //! array; `read`, `replay` and `resume` print events; `export` a file in the form of [`transfer`](crate::transfer).

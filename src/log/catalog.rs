@@ -34,6 +34,11 @@ impl Catalog {
         self.lock().by_key.values().filter_map(Weak::upgrade).collect()
     }
 
+    /// Whether the session of this key is in use.
+    pub(crate) fn has(&self, key: StorageKey) -> bool {
+        self.lock().by_key.get(&key).is_some_and(|state| state.strong_count() > 0)
+    }
+
     /// The session of this id, also one whose creation is not durable yet; none that was deleted.
     pub(crate) fn by_id(&self, id: &SessionId, storage: &dyn Storage) -> Result<Option<Arc<SessionState>>> {
         self.lock().by_id(id, storage)
@@ -84,7 +89,7 @@ impl Used {
                 // Its id may be another session's by now.
                 self.add_key(&state);
             } else {
-                state.lock().labels.now = read_labels(&state, storage)?;
+                state.lock().labels.now = Arc::new(stored_labels(key, storage)?);
                 self.add(&state);
             }
             state
@@ -180,14 +185,19 @@ fn read_hidden(key: StorageKey, storage: &dyn Storage) -> Result<Option<(NewHead
     Ok(Some((header.into_new(), stored)))
 }
 
-/// Reads a session's labels; most have none.
-fn read_labels(state: &SessionState, storage: &dyn Storage) -> Result<Arc<Labels>> {
-    let key = state.key();
+/// Reads a session's labels from storage; most have none.
+pub(crate) fn stored_labels(key: StorageKey, storage: &dyn Storage) -> Result<Labels> {
     let Some(value) = storage.get(Map::Sessions, &format::labels_key(key))? else {
-        return Ok(Arc::default());
+        return Ok(Labels::default());
     };
-    let place = || Place::new("labels").session(&state.header.id);
-    Ok(Arc::new(format::decode_labels(key, &value).map_err(|e| e.at(place()))?))
+    format::decode_labels(key, &value).map_err(|error| error.at(Place::new("labels").session(key)))
+}
+
+/// Reads from storage which session another one was forked from.
+pub(crate) fn stored_parent(key: StorageKey, storage: &dyn Storage) -> Result<Option<StorageKey>> {
+    let Some(value) = storage.get(Map::Sessions, &format::header_key(key))? else { return Ok(None) };
+    let header = format::decode_header(key, &value).map_err(|e| e.at(Place::new("header").session(key)))?;
+    Ok(header.into_new().parent.map(|(parent, _)| parent))
 }
 
 fn missing(record: &'static str, id: &SessionId, what: &'static str) -> Error {

@@ -22,7 +22,8 @@ use super::observe::Observers;
 use super::room::Room;
 use super::tail::{SessionState, Stored, UpTo};
 use crate::error::{Error, Result};
-use crate::options::{DurabilityRule, StoreOptions};
+use crate::id::SessionId;
+use crate::options::{DurabilityRule, RESERVE_BYTES, StoreOptions};
 use crate::spans::span;
 use crate::storage::{Reserve, Storage};
 
@@ -94,6 +95,14 @@ impl Core {
         UpTo(if self.health.is_failed() { self.journal.durable() } else { u64::MAX })
     }
 
+    /// The session with this id that everybody sees.
+    pub(crate) fn session(&self, id: &SessionId) -> Result<Arc<SessionState>> {
+        let state = self.catalog.by_id(id, self.storage.as_ref())?;
+        state
+            .filter(|state| state.lock().visible_since().is_some())
+            .ok_or_else(|| Error::SessionNotFound { session: id.clone() })
+    }
+
     /// The end of what readers of `session` may see.
     pub(crate) fn visible(&self, session: &SessionState) -> u64 {
         session.lock().visible(self.up_to())
@@ -126,7 +135,11 @@ impl Core {
 
     /// Gives the reserve's space to the disk, for a call that makes room. Returns whether there was one.
     pub(crate) fn release_reserve(&self) -> bool {
-        self.reserve.get().is_some_and(|folder| Reserve::release(folder).unwrap_or(false))
+        let released = self.reserve.get().is_some_and(|folder| Reserve::release(folder).unwrap_or(false));
+        if released {
+            self.journal.withhold(RESERVE_BYTES);
+        }
+        released
     }
 
     /// Writes a group as one frame, syncs it when one of its requests says so, and publishes it. Called by the leader.

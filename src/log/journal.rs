@@ -72,6 +72,8 @@ pub(crate) struct Journal {
     writing: Busy,
     /// Free space that a drain under way counts on.
     promised: AtomicU64,
+    /// Free space that is in place of the reserve: only deletions may have it.
+    withheld: AtomicU64,
     pub(crate) syncs: Timer,
 }
 
@@ -93,7 +95,6 @@ struct Writer {
     /// Segments that may be overwritten.
     spare: Vec<Segment>,
     next_commit: u64,
-    frames: Frames,
     /// The size of the next segment to be made.
     segment_bytes: u64,
     buffer: Vec<u8>,
@@ -106,11 +107,14 @@ pub(crate) struct Frames {
     pub(crate) bytes: u64,
 }
 
-/// Where a sync has to reach.
+/// Where a sync has to reach, and what is told of the journal: never locked while the disk is waited for.
 #[derive(Debug)]
 struct Position {
     file: Option<Arc<dyn JournalFile>>,
     written: u64,
+    frames: Frames,
+    /// The bytes of all segments.
+    segments: u64,
 }
 
 #[derive(Debug)]
@@ -171,17 +175,22 @@ impl Journal {
                 filled: VecDeque::new(),
                 spare: Vec::new(),
                 next_commit,
-                frames: Frames::default(),
                 segment_bytes: FIRST_SEGMENT_BYTES,
                 buffer: Vec::new(),
             }),
             next_name: AtomicU64::new(next_name),
             in_sync: Busy::default(),
-            position: Mutex::new(Position { file: None, written: before }),
+            position: Mutex::new(Position {
+                file: None,
+                written: before,
+                frames: Frames::default(),
+                segments: 0,
+            }),
             durable: AtomicU64::new(before),
             published: AtomicU64::new(before),
             writing: Busy::default(),
             promised: AtomicU64::new(0),
+            withheld: AtomicU64::new(0),
             syncs: Timer::default(),
         }
     }
@@ -221,7 +230,8 @@ impl Journal {
             FRAME_HEADER_LEN + FRAME_ALIGN + requests.iter().map(Request::frame_bytes).sum::<usize>();
         let most = most as u64;
         if writer.current.as_ref().is_none_or(|segment| segment.bytes - segment.used < most) {
-            self.next_segment(writer, most, health)?;
+            let deletes = |request: &Request| matches!(request.work, Work::Delete { .. } | Work::Seal);
+            self.next_segment(writer, most, requests.iter().all(deletes), health)?;
         }
         // Behind the sync of the segment that is left: the mark is as high as it can be.
         let mut frame = FrameBuilder::new(std::mem::take(&mut writer.buffer));
@@ -257,18 +267,24 @@ impl Journal {
         }
         segment.used += len;
         segment.last_commit = commit;
-        writer.frames.count += 1;
-        writer.frames.bytes += len;
         writer.next_commit += 1;
         let mut position = self.position();
         position.written = commit;
+        position.frames.count += 1;
+        position.frames.bytes += len;
         // A huge batch's buffer is not kept.
         writer.buffer = if bytes.capacity() > 4 << 20 { Vec::new() } else { bytes };
         Ok(commit)
     }
 
     /// Goes to a segment with room for `len` bytes, after what stands in the last one is durable.
-    fn next_segment(&self, writer: &mut Writer, len: u64, health: &Health) -> Result<(), WriteError> {
+    fn next_segment(
+        &self,
+        writer: &mut Writer,
+        len: u64,
+        deletes: bool,
+        health: &Health,
+    ) -> Result<(), WriteError> {
         let fits = writer.spare.iter().position(|segment| segment.bytes >= len.max(FIRST_SEGMENT_BYTES));
         let mut next = match fits {
             Some(index) => writer.spare.swap_remove(index),
@@ -279,9 +295,11 @@ impl Journal {
                 }
                 let bytes = writer.segment_bytes.max(segment_size(len));
                 let least = segment_size(len);
-                match self.make_now(bytes) {
+                match self.make_now(bytes, deletes) {
                     // What little room there is may do for a small one: for a deletion, say.
-                    Err(WriteError::Refused(Refusal::Full(_))) if least < bytes => self.make_now(least)?,
+                    Err(WriteError::Refused(Refusal::Full(_))) if least < bytes => {
+                        self.make_now(least, deletes)?
+                    }
                     made => made?,
                 }
             }
@@ -296,15 +314,16 @@ impl Journal {
     }
 
     /// Makes the segment that a frame needs, under the watchdog's eyes.
-    fn make_now(&self, bytes: u64) -> Result<Segment, WriteError> {
-        let made = self.writing.during(self.watchdog, || self.make(bytes));
+    fn make_now(&self, bytes: u64, deletes: bool) -> Result<Segment, WriteError> {
+        let made = self.writing.during(self.watchdog, || self.make(bytes, deletes));
         made.unwrap_or_else(|| Err(self.refusal("create", "", &io::ErrorKind::TimedOut.into())))
             .map_err(WriteError::Refused)
     }
 
     /// Makes a segment: zero bytes, durable under its name.
-    fn make(&self, bytes: u64) -> Result<Segment, Refusal> {
-        let needed_bytes = bytes + MARGIN_BYTES + self.promised.load(Ordering::Acquire);
+    fn make(&self, bytes: u64, deletes: bool) -> Result<Segment, Refusal> {
+        let withheld = if deletes { 0 } else { self.withheld.load(Ordering::Acquire) };
+        let needed_bytes = bytes + MARGIN_BYTES + withheld + self.promised.load(Ordering::Acquire);
         let free_bytes =
             self.files.free_bytes().map_err(|e| self.refusal("read the free space of", "", &e))?;
         if free_bytes < needed_bytes {
@@ -319,7 +338,10 @@ impl Journal {
             .and_then(|file| self.files.rename(&unfinished, &name).map(|()| file))
             .and_then(|file| self.files.sync_folder().map(|()| file));
         match made {
-            Ok(file) => Ok(Segment { name, file, bytes, used: 0, last_commit: 0, reuse: true }),
+            Ok(file) => {
+                self.position().segments += bytes;
+                Ok(Segment { name, file, bytes, used: 0, last_commit: 0, reuse: true })
+            }
             Err(error) => {
                 // Whether these files exist is not known, nor needed: no frame was in them, the next open removes them.
                 let _ = self.files.remove(&unfinished);
@@ -349,7 +371,7 @@ impl Journal {
             }
         };
         // A failure here is met again, and told, by the append that needs the segment.
-        if let Ok(segment) = self.make(bytes) {
+        if let Ok(segment) = self.make(bytes, false) {
             let mut writer = self.writer();
             writer.segment_bytes = bytes;
             writer.spare.push(segment);
@@ -419,10 +441,27 @@ impl Journal {
                 }
             }
         }
-        for segment in &removed {
-            self.files.remove(&segment.name).map_err(|source| self.io("remove", &segment.name, source))?;
-        }
+        removed.iter().try_for_each(|segment| self.remove(segment))
+    }
+
+    fn remove(&self, segment: &Segment) -> Result<()> {
+        let removed = self.files.remove(&segment.name);
+        removed.map_err(|source| self.io("remove", &segment.name, source))?;
+        self.position().segments -= segment.bytes;
         Ok(())
+    }
+
+    /// Leaves so much free space to deletions, in place of the reserve.
+    pub(crate) fn withhold(&self, bytes: u64) {
+        self.withheld.store(bytes, Ordering::Release);
+    }
+
+    /// Gives the space of segments that hold nothing back to a full disk. Returns whether there were any.
+    pub(crate) fn shed(&self, through: u64) -> Result<bool> {
+        self.recycle(through)?;
+        let spare = std::mem::take(&mut self.writer().spare);
+        spare.iter().try_for_each(|segment| self.remove(segment))?;
+        Ok(!spare.is_empty())
     }
 
     /// Removes all segments but a small one, after everything was drained. The journal is not used afterwards.
@@ -435,9 +474,7 @@ impl Journal {
         let kept = all.iter().position(|segment| segment.bytes == FIRST_SEGMENT_BYTES);
         for (index, segment) in all.iter().enumerate() {
             if Some(index) != kept {
-                self.files
-                    .remove(&segment.name)
-                    .map_err(|source| self.io("remove", &segment.name, source))?;
+                self.remove(segment)?;
             }
         }
         self.files.sync_folder().map_err(|source| self.io("sync", "", source))
@@ -453,18 +490,18 @@ impl Journal {
         last_commit: u64,
         reuse: bool,
     ) {
+        self.position().segments += bytes;
         self.writer().filled.push_back(Segment { name, file, bytes, used: bytes, last_commit, reuse });
     }
 
     /// What was written since the store was opened.
     pub(crate) fn frames(&self) -> Frames {
-        self.writer().frames
+        self.position().frames
     }
 
     /// What all segments take, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        let writer = self.writer();
-        writer.spare.iter().chain(&writer.filled).chain(&writer.current).map(|segment| segment.bytes).sum()
+        self.position().segments
     }
 
     /// Keeps `needed_bytes` of free space for a pass of the drain, or says that they are not there.

@@ -25,6 +25,8 @@ const FLUSH_VALUES: usize = 64;
 const QUEUED_WRITES: usize = 2 * FLUSH_VALUES;
 /// Events decoded at a time.
 const DECODED_AHEAD: u32 = 1_024;
+/// A larger buffer is not kept: what one large event needs stands in memory often enough.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 /// Removals in one batch.
 const REMOVED_AT_ONCE: usize = 500;
 
@@ -35,8 +37,8 @@ pub(crate) struct Writer {
     pub(super) scratch: Scratch,
     /// What is still to be removed.
     pub(super) removals: Removals,
-    line: Vec<u8>,
-    events: Vec<Event>,
+    pub(super) line: Vec<u8>,
+    pub(super) events: Vec<Event>,
 }
 
 impl Writer {
@@ -177,6 +179,9 @@ impl<'a> Pass<'a> {
                         hash.begin(line);
                         write_line(event.seq, &event.parts(), line);
                         hash = Hash::after(line);
+                        if line.capacity() > MAX_KEPT_BYTES {
+                            *line = Vec::new();
+                        }
                         let len = event.seq.get() + 1;
                         if len <= end {
                             packer.push(&event.parts(), hash, context, &mut |key, value| {
@@ -191,6 +196,7 @@ impl<'a> Pass<'a> {
                     skip += take;
                 }
             }
+            self.writer.events.clear();
             packer
                 .finish(&mut self.writer.context, &mut |key, value| writes.send(Write::Insert(key, value)))?;
         }

@@ -13,7 +13,7 @@ use super::lineage::Segment;
 use super::tail::SessionState;
 use super::unpack::{Piece, Unpacker};
 use crate::error::{Corruption, Error, Place, Result};
-use crate::event::Event;
+use crate::event::{Event, line_len};
 use crate::format::{self, BlockView, Scratch, Sections};
 use crate::id::{Seq, StorageKey};
 use crate::storage::{Entries, Map};
@@ -29,7 +29,8 @@ const DECODED_AHEAD: u64 = 1_024;
 /// open.
 ///
 /// # Cost
-/// A seek, then a share of one block for each event. Memory: the events of one block.
+/// A seek, then a share of one block for each event. Memory: the events of one block; a forward read that turns out to be
+/// long (some thousand events) reads up to a hundred blocks ahead, which a thread of its own unpacks meanwhile.
 pub struct Events {
     core: Arc<Core>,
     session: Arc<SessionState>,
@@ -42,11 +43,12 @@ pub struct Events {
     /// Decoded events, the next one last.
     decoded: Vec<Event>,
     blocks: Option<Entries>,
-    /// For reads that want the main sections only.
-    unpacker: Option<Unpacker>,
+    unpacker: Unpacker,
     scratch: Scratch,
     /// The seq that was looked for once without success.
     missed: Option<u64>,
+    /// What a page found behind its events.
+    failure: Option<Error>,
     finished: bool,
     _open: Handle,
 }
@@ -85,9 +87,10 @@ impl Events {
             sections: Sections::All,
             decoded: Vec::new(),
             blocks: None,
-            unpacker: None,
+            unpacker: Unpacker::new(Sections::All),
             scratch: Scratch::default(),
             missed: None,
+            failure: None,
             finished: false,
             _open: handle,
         })
@@ -106,17 +109,21 @@ impl Events {
                 self.rest.start = next;
             }
             self.decoded.clear();
-            self.forget_scan();
         }
-        self.sections = Sections::WithoutChunks;
+        self.want(Sections::WithoutChunks);
         self
+    }
+
+    fn want(&mut self, sections: Sections) {
+        self.forget_scan();
+        self.sections = sections;
+        self.unpacker = Unpacker::new(sections);
     }
 
     /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`].
     pub(crate) fn for_surface(self, mut take: impl FnMut(Event)) -> Result<()> {
         let mut events = self.without_chunks();
-        events.sections = Sections::ForSurface;
-        events.unpacker = Some(Unpacker::default());
+        events.want(Sections::ForSurface);
         while events.refill()? {
             events.decoded.drain(..).rev().for_each(&mut take);
         }
@@ -133,6 +140,58 @@ impl Events {
             None => self.rest.start,
         };
         Seq::new(next)
+    }
+
+    /// Returns the next events: at most `count`, and no more than have `bytes` bytes of lines together, but at least one if
+    /// there is one. Nothing behind the last event.
+    ///
+    /// With [`next_seq`](Self::next_seq) a reader goes on where a page ended, also after the store was closed in between.
+    ///
+    /// # Cost
+    /// As reading; each event is measured. Memory: the page, and the events of one block.
+    /// # Errors
+    /// As the iterator's items: events before the damage come first, then the error, as the last page.
+    /// # Examples
+    /// ```
+    /// # fn main() -> sessionlog::Result<()> {
+    /// use sessionlog::{NewEvent, NewSession, Seq, Store};
+    /// let store = Store::in_memory()?;
+    /// let session = store.create(NewSession::new())?;
+    /// session.append_batch((0..10).map(|n| NewEvent::user_message(format!("{n}"))))?;
+    /// let page = session.read_from(Seq::ZERO)?.page(4, 1 << 20)?;
+    /// let mut rest = session.read_from(Seq::new(page.len() as u64))?;
+    /// assert_eq!((rest.page(100, 200)?.len(), rest.next_seq()), (2, Seq::new(6)));
+    /// # Ok(()) }
+    /// ```
+    pub fn page(&mut self, count: usize, bytes: u64) -> Result<Vec<Event>> {
+        let mut page = Vec::new();
+        let mut taken: u64 = 0;
+        while page.len() < count {
+            if self.decoded.is_empty() && !self.finished {
+                match self.refill() {
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.decoded.clear();
+                        self.finished = true;
+                        if page.is_empty() {
+                            return Err(error);
+                        }
+                        self.failure = Some(error);
+                    }
+                }
+            }
+            let Some(next) = self.decoded.last() else { break };
+            let line = line_len(next.seq, &next.parts());
+            if !page.is_empty() && taken.saturating_add(line) > bytes {
+                break;
+            }
+            taken = taken.saturating_add(line);
+            page.extend(self.decoded.pop());
+        }
+        match self.failure.take_if(|_| page.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(page),
+        }
     }
 
     /// Decodes the next events. Returns whether there are more.
@@ -216,7 +275,7 @@ impl Events {
         let Some(piece) = self.next_block(key, wanted, segment.to.min(stored_len))? else {
             return Ok(false);
         };
-        let Piece { entry: (found, value), header: unpacked, main } = piece;
+        let Piece { entry: (found, value), header: unpacked, sections } = piece;
         let Some(at) = format::parse_event_key(&found) else {
             return Err(Error::Corrupt {
                 place: Place::new("key").session(&segment.session.header.id).at(format::hex(&found)),
@@ -250,7 +309,7 @@ impl Events {
                 .decode(&mut self.scratch, skip, take, self.sections, &mut self.decoded)
                 .map_err(Large::Format),
             None => header
-                .without_chunks(&main)
+                .run(&sections)
                 .decode(skip, take, self.sections, &mut self.decoded)
                 .map_err(Large::Format),
         };
@@ -258,9 +317,7 @@ impl Events {
             Large::Format(error) => error.at(place(seqs.clone())),
             Large::Error(error) => error,
         })?;
-        if let Some(unpacker) = &mut self.unpacker {
-            unpacker.give_back(main);
-        }
+        self.unpacker.give_back(sections);
         self.advance(&seqs);
         Ok(true)
     }
@@ -268,10 +325,7 @@ impl Events {
     /// The entry that should hold `wanted`: the next of the scan, or the last one at or below it when a scan begins.
     fn next_block(&mut self, key: StorageKey, wanted: u64, to: u64) -> Result<Option<Piece>> {
         if let Some(blocks) = &mut self.blocks {
-            return match &mut self.unpacker {
-                Some(unpacker) => unpacker.next(blocks),
-                None => Ok(blocks.next().transpose()?.map(Piece::packed)),
-            };
+            return self.unpacker.next(blocks);
         }
         let lowest = format::block_key(key, 0);
         let highest = format::block_key(key, wanted);
@@ -327,9 +381,7 @@ impl Events {
     /// Lets go of the scan: what is wanted next is sought.
     fn forget_scan(&mut self) {
         self.blocks = None;
-        if let Some(unpacker) = &mut self.unpacker {
-            unpacker.reset();
-        }
+        self.unpacker.reset();
     }
 
     fn advance(&mut self, seqs: &Range<u64>) {
@@ -360,7 +412,7 @@ impl Iterator for Events {
             return Some(Ok(event));
         }
         if self.finished {
-            return None;
+            return self.failure.take().map(Err);
         }
         match self.refill() {
             Ok(true) => self.decoded.pop().map(Ok),

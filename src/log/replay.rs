@@ -103,14 +103,24 @@ pub(crate) fn open(
     hidden::forget_unpublished(&core);
     let last_commits = frames.last_commits(&found);
     found.let_go(&core, files.as_ref(), &folder, &last_commits, torn.is_empty())?;
-    core.drain.pass(&core, true).map_err(|fault| match fault {
-        Fault::Full(full) => full.to_error(),
-        Fault::Error(error) => error,
-    })?;
-    core.journal.recycle(core.drain.through())?;
-    hidden::remove_all(&core)?;
+    match core.drain.pass(&core, true) {
+        Ok(()) => {
+            core.journal.recycle(core.drain.through())?;
+            hidden::remove_all(&core)?;
+        }
+        // All that is valid is in the tails and durable, and numbers go on without a gap: it can wait there for room, as
+        // in a store that was open when its disk got full. What is hidden may be published by then; a later open tells.
+        Err(Fault::Full(_)) if torn.is_empty() => {}
+        Err(Fault::Full(full)) => return Err(full.to_error()),
+        Err(Fault::Error(error)) => return Err(error),
+    }
     core.drain.resume_removals();
     Ok((core, report))
+}
+
+/// Whether a file of this name in the journal's folder is the journal's.
+pub(crate) fn is_journal_file(name: &str) -> bool {
+    [SEGMENT, UNFINISHED, TORN].into_iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The commit up to which the journal goes on from `drained` without a gap. Nothing is written.

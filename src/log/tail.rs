@@ -4,7 +4,7 @@
 //! durable once the store has failed.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(crate) struct SessionState {
     pub(crate) ended: OnceLock<u64>,
     /// Its parent, once a read has followed it.
     pub(crate) parent: OnceLock<Arc<SessionState>>,
+    /// How many handles callers have on it.
+    pub(crate) handles: AtomicUsize,
     tail: Mutex<Tail>,
     checkpointed: AtomicU64,
     grown: Condvar,
@@ -126,6 +128,7 @@ impl SessionState {
             header,
             ended: OnceLock::new(),
             parent: OnceLock::new(),
+            handles: AtomicUsize::new(0),
             checkpointed: AtomicU64::new(0),
             tail: Mutex::new(Tail {
                 created,
@@ -152,6 +155,11 @@ impl SessionState {
     /// Whether it was deleted, and what is left of it is there for its forks only.
     pub(crate) fn is_deleted(&self) -> bool {
         self.lock().deleted.is_some()
+    }
+
+    /// Whether a caller has a handle on it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.handles.load(Ordering::Acquire) > 0
     }
 
     /// The error of those who use it all the same.

@@ -79,11 +79,11 @@ impl Session {
             }
         }
         let session = self.clone();
-        self.core().later.add(move || promise.keep(session.append_at(place, how, &batch, claimed)));
+        self.core().later.add(move || promise.keep(session.append_at(place, how, batch, claimed)));
         future
     }
 
-    fn append_at(&self, place: Option<u64>, how: Append, batch: &Batch, claimed: u64) -> Result<Range<Seq>> {
+    fn append_at(&self, place: Option<u64>, how: Append, batch: Batch, claimed: u64) -> Result<Range<Seq>> {
         let core = self.core();
         let leave = || place.into_iter().for_each(|place| core.room.leave(place));
         if let Some(place) = place

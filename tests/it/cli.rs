@@ -4,9 +4,14 @@
 mod append;
 mod bad_input;
 mod care;
+mod compact;
+mod diff;
+mod generated;
+mod grep;
 mod interrupted;
 mod json;
 mod labels;
+mod listing;
 mod looking;
 mod looking_back;
 mod messages;

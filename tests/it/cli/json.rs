@@ -33,17 +33,23 @@ fn documented(command: &str) -> Vec<(String, bool)> {
 fn fields_are_those_of_the_guide() {
     let bench = Bench::with_events(2);
     bench.run(["fork", "s", "--id", "child"]).fine();
+    bench.feed(["append", "child"], r#"{"type":"user/message","content":"hello"}"#).fine();
     let (copy, new) = (bench.root().join("copy"), bench.root().join("new"));
     let (copy, new, old) = (copy.to_str().unwrap(), new.to_str().unwrap(), bench.store());
     for (command, args) in [
         ("ls", &["ls"][..]),
         ("show ID", &["show", "child"]),
         ("show", &["show"]),
+        ("tree", &["tree"]),
+        ("prune", &["prune", "--keep", "1", "--dry-run"]),
+        ("grep", &["grep", "hello"]),
         ("stats", &["stats"]),
         ("inspect", &["inspect", "s"]),
         ("label", &["label", "s", "--title", "T", "a=b"]),
         ("scan", &["scan"]),
         ("repair", &["repair", "--dry-run"]),
+        ("compact", &["compact"]),
+        ("compact --rewrite", &["compact", "--rewrite"]),
         ("backup", &["backup", copy]),
         ("salvage", &["salvage", old.to_str().unwrap(), new]),
     ] {

@@ -11,13 +11,18 @@ fn ls_newest_update_first() {
     bench.feed(["append", "branch"], r#"{"type":"x","timestamp":9000000000000}"#).fine();
 
     let table = bench.run(["ls"]).fine();
-    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["ID", "EVENTS", "CREATED", "UPDATED", "PARENT@PREFIX", "META", "TITLE", "LABELS"]);
+    // Cells are parted by two spaces at least.
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(rows[0], ["ID", "EVENTS", "UPDATED", "CREATED", "PARENT@PREFIX", "META", "TITLE", "LABELS"]);
     let ids: Vec<&str> = rows[1..].iter().map(|row| row[0]).collect();
     assert_eq!(ids, ["branch", "quiet", "s"], "{table}");
-    assert_eq!((rows[1][1], rows[1][3], rows[1][4]), ("2", "2255-03-14T16:00:00.000Z", "s@1"));
+    assert_eq!((rows[1][1], rows[1][2], rows[1][4]), ("2", "2255-03-14", "s@1"));
+    assert!(rows[1][3].ends_with(" ago"), "{table}");
     assert_eq!((rows[2][4], rows[2][5]), ("-", "note=two\\nlines"));
-    assert_eq!(rows[3][3], "2023-11-14T22:13:20.001Z");
+    assert_eq!(rows[3][2], "2023-11-14");
 
     let json = bench.run(["ls", "--json"]).fine();
     let records: Vec<serde_json::Value> =

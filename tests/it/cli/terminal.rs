@@ -76,7 +76,7 @@ fn with_term<'a>(command: &'a mut Command, variables: &[(&str, &str)]) -> &'a mu
 #[test]
 fn colours_on_a_terminal_only() {
     let bench = Bench::with_events(2);
-    for args in [&["show"][..], &["show", "s"], &["scan"], &["read", "nobody"]] {
+    for args in [&["show"][..], &["show", "s"], &["ls"], &["scan"], &["read", "nobody"]] {
         let run = |variables: &[(&str, &str)]| {
             on_terminal(with_term(&mut bench.command(args), variables), On::Both, b"")
         };

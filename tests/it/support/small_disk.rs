@@ -28,6 +28,20 @@ impl SmallDisk {
         Some(Self { folder })
     }
 
+    /// One of `mib` MiB in memory, where the engine's files have no synchronous attribute. `None` as above.
+    pub(crate) fn in_memory(mib: u64) -> Option<Self> {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let at = folder.path().join("disk");
+        std::fs::create_dir(&at).unwrap();
+        let size = format!("size={mib}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&at).output();
+        if !mounted.is_ok_and(|done| done.status.success()) {
+            eprintln!("NOT TESTED: no file system can be mounted here");
+            return None;
+        }
+        Some(Self { folder })
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("disk")
     }

@@ -5,7 +5,7 @@
 //! of it runs.
 #![allow(clippy::print_stdout, reason = "it has a table to print")]
 
-#[allow(dead_code, reason = "the trace alone is needed, and not all that others make of it")]
+#[allow(dead_code, unreachable_pub, reason = "the trace alone is needed, and others need more of it")]
 #[path = "support/trace.rs"]
 mod trace;
 

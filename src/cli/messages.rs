@@ -23,7 +23,7 @@ Examples:
   sessionlog messages ID --at 1000 --strict
   sessionlog messages ID | jq -r '.[] | select(.role == \"user\").content'")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: SessionId,
 
     /// As it was when the session had N events [default: all of them]

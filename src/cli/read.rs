@@ -21,7 +21,7 @@ Examples:
   sessionlog read ID --from 1000 --to 2000
   sessionlog read ID --last 3 --type user/message | jq .content")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: SessionId,
 
     /// The first event to print [default: 0]

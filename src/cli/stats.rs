@@ -27,7 +27,7 @@ Examples:
   sessionlog stats
   sessionlog stats ID --json | jq .turnMs.p90")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: Option<SessionId>,
 
     /// One JSON object, with times in milliseconds and sizes in bytes

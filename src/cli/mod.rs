@@ -5,16 +5,20 @@
 
 mod append;
 mod backup;
+mod completions;
 mod create;
 mod demo;
+mod diff;
 mod exit;
 mod export;
 mod fork;
+mod grep;
 mod import;
 mod inspect;
 mod label;
 mod lines;
 mod ls;
+mod man;
 mod messages;
 mod output;
 mod place;
@@ -25,6 +29,7 @@ mod replay;
 mod resolve;
 mod resume;
 mod rm;
+mod said;
 mod salvage;
 mod scan;
 mod show;
@@ -68,6 +73,8 @@ enum Command {
     Tree(tree::Args),
     Show(show::Args),
     Stats(stats::Args),
+    Diff(diff::Args),
+    Grep(grep::Args),
     Inspect(inspect::Args),
     Resume(resume::Args),
     Replay(replay::Args),
@@ -77,6 +84,8 @@ enum Command {
     Backup(backup::Args),
     Rm(rm::Args),
     Prune(prune::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 const AFTER_HELP: &str = "\
@@ -141,6 +150,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Tree(args) => tree::run(&place, &args, &mut out),
         Command::Show(args) => show::run(&place, &args, &mut out),
         Command::Stats(args) => stats::run(&place, &args, &mut out),
+        Command::Diff(args) => diff::run(&place, &args, &mut out),
+        Command::Grep(args) => grep::run(&place, &args, &mut out),
         Command::Inspect(args) => inspect::run(&place, &args, &mut out),
         Command::Resume(args) => resume::run(&place, &args, &mut out),
         Command::Replay(args) => replay::run(&place, &args, &mut out),
@@ -150,6 +161,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Backup(args) => backup::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
         Command::Prune(args) => prune::run(&place, &args, &mut out),
+        Command::Completions(args) => completions::run(&args, &mut out),
+        Command::Man(args) => man::run(&args, &mut out),
     }
 }
 

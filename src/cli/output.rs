@@ -98,7 +98,15 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// Text that others chose (metadata), with its control characters escaped: a line stays one line, and nothing in it
 /// speaks to the terminal.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::envelope::{ENVELOPE_LEN, Envelope, Kind};
 pub(crate) use super::envelope::{WriteNumber, WriteNumbers};
 use super::hash::Hash;
 use super::large;
-use super::section::{Codecs, Packed, Scratch, Section};
+use super::section::{Codecs, Packed, Scratch, Section, Unpacked};
 use super::view::{RunView, Sections};
 use super::{FormatError, MAX_BLOCK_EVENTS, MAX_BLOCK_LEN, MAX_LARGE_LEN, MAX_NUMBER};
 use crate::error::Corruption;
@@ -79,9 +79,18 @@ impl BlockHeader {
             && self.parts == if self.large { large::parts(self.stored_len()) } else { 1 }
     }
 
-    /// The run whose main section is this, without its chunks.
-    pub(crate) fn without_chunks<'a>(&self, main: &'a [u8]) -> RunView<'a> {
-        RunView { first_seq: self.first_seq, count: self.count, main, chunks: &[] }
+    /// The run with these sections.
+    pub(crate) fn run<'a>(&self, sections: &'a Unpacked) -> RunView<'a> {
+        let Unpacked { main, chunks } = sections;
+        RunView { first_seq: self.first_seq, count: self.count, main, chunks }
+    }
+
+    /// The sections in `stored` that a reader wants.
+    fn sections<'a>(&self, stored: &'a [u8], which: Sections) -> Option<(Section<'a>, Option<Section<'a>>)> {
+        let (main, chunks) = stored.split_at_checked(self.main_stored)?;
+        let main = Section { stored: main, len: self.main_len };
+        let chunks = Section { stored: chunks, len: self.chunks_len };
+        Some((main, Some(chunks).filter(|_| which == Sections::All)))
     }
 
     pub(super) fn decode(
@@ -93,10 +102,7 @@ impl BlockHeader {
         out: &mut Vec<Event>,
     ) -> Result<(), FormatError> {
         let undecodable = || FormatError::undecodable("a compressed section");
-        let (main, chunks) = stored.split_at_checked(self.main_stored).ok_or_else(undecodable)?;
-        let main = Section { stored: main, len: self.main_len };
-        let chunks = Section { stored: chunks, len: self.chunks_len };
-        let chunks = Some(chunks).filter(|_| which == Sections::All);
+        let (main, chunks) = self.sections(stored, which).ok_or_else(undecodable)?;
         let (main, chunks) = scratch.decompress(self.codecs, main, chunks).ok_or_else(undecodable)?;
         let run = RunView { first_seq: self.first_seq, count: self.count, main, chunks };
         run.decode(window.0, window.1, which, out)
@@ -162,13 +168,20 @@ impl<'a> BlockView<'a> {
         BLOCK_HEADER_LEN + self.stored.len()
     }
 
-    /// Unpacks the main section into `main`: with that the header is a run without chunks. `None` for a large event, and
-    /// for a section that is not what it says.
-    pub(crate) fn unpack_main(&self, scratch: &mut Scratch, main: &mut Vec<u8>) -> Option<BlockHeader> {
-        let (stored, _) = self.stored.split_at_checked(self.header.main_stored)?;
-        let section = Section { stored, len: self.header.main_len };
-        let unpacked = !self.header.large && scratch.unpack(self.header.codecs.main, section, main);
-        unpacked.then_some(self.header)
+    /// Unpacks the sections that a reader wants: with these the header is a run. `None` for a large event, and for a
+    /// section that is not what it says.
+    pub(crate) fn unpack(
+        &self,
+        scratch: &mut Scratch,
+        which: Sections,
+        out: &mut Unpacked,
+    ) -> Option<BlockHeader> {
+        if self.header.large {
+            return None;
+        }
+        let (main, chunks) = self.header.sections(self.stored, which)?;
+        scratch.unpack(self.header.codecs, main, chunks, out)?;
+        Some(self.header)
     }
 
     /// Appends the events at the positions `skip .. skip + take` to `out`; see [`RunView::decode`]. A large event of

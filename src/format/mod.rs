@@ -136,7 +136,7 @@ pub(crate) use self::{
     pack::{PackContext, Packer},
     record::*,
     run::{Run, RunEncoder},
-    section::Scratch,
+    section::{Scratch, Unpacked},
     view::{RunView, Sections},
 };
 

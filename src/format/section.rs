@@ -84,18 +84,24 @@ impl Scratch {
         Some((main, chunks))
     }
 
-    /// Unpacks one section that has no dictionary into `out`. Returns whether it is what it says.
-    pub(super) fn unpack(&mut self, codec: Codec, section: Section<'_>, out: &mut Vec<u8>) -> bool {
-        out.clear();
-        if codec == Codec::Plain {
-            out.extend_from_slice(section.stored);
-            return out.len() == section.len;
+    /// As [`decompress`](Self::decompress), into buffers of the caller's.
+    pub(super) fn unpack(
+        &mut self,
+        codecs: Codecs,
+        main: Section<'_>,
+        chunks: Option<Section<'_>>,
+        out: &mut Unpacked,
+    ) -> Option<()> {
+        let context = match &mut self.context {
+            Some(context) => context,
+            none => none.insert(DCtx::try_create()?),
+        };
+        out.chunks.clear();
+        main.unpack(codecs.main, &[], context, &mut out.main)?;
+        match chunks {
+            Some(chunks) => chunks.unpack(codecs.chunks, &out.main, context, &mut out.chunks),
+            None => Some(()),
         }
-        if self.context.is_none() {
-            self.context = DCtx::try_create();
-        }
-        let Some(context) = &mut self.context else { return false };
-        Section { stored: section.stored, len: section.len }.decompress(codec, &[], context, out).is_some()
     }
 
     /// Gives memory back that only a large event needed.
@@ -111,6 +117,13 @@ impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scratch").finish_non_exhaustive()
     }
+}
+
+/// The sections of a block as they were before they were compressed.
+#[derive(Debug, Default)]
+pub(crate) struct Unpacked {
+    pub(super) main: Vec<u8>,
+    pub(super) chunks: Vec<u8>,
 }
 
 /// A section as it is stored, and its decoded length.
@@ -141,6 +154,22 @@ impl<'a> Section<'a> {
             }
         }
         (buffer.len() == self.len).then_some(buffer.as_slice())
+    }
+
+    /// As [`decompress`](Self::decompress), but `out` has it in any case.
+    fn unpack(
+        self,
+        codec: Codec,
+        dictionary: &[u8],
+        context: &mut DCtx<'static>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        if codec == Codec::Plain {
+            out.clear();
+            out.extend_from_slice(self.stored);
+            return (out.len() == self.len).then_some(());
+        }
+        Section { stored: self.stored, len: self.len }.decompress(codec, dictionary, context, out).map(drop)
     }
 }
 

@@ -21,7 +21,7 @@ use super::view::View;
 use super::walk::Buffers;
 use super::work::{RemedyKind, RepairReport, Work};
 use crate::error::{Error, Place, Result};
-use crate::format::{self, FORMAT_VERSION, Opened, WriteNumber};
+use crate::format::{self, Drained, FORMAT_VERSION, Opened, WriteNumber};
 use crate::id::StorageKey;
 use crate::storage::{JournalFiles, Map, Storage, Witness};
 use crate::store::Parts;
@@ -230,12 +230,14 @@ impl<'a> Mending<'a> {
         }
         self.records()?;
         self.care()?;
-        if self.journal()? {
-            // A parent that the journal was to make or to go on with may have become shorter.
+        self.journal()?;
+        if !self.work.report.is_empty() {
+            // A parent may have become shorter, or be one that only the journal makes, since its forks were looked at.
             for key in self.keys(false)? {
                 self.relations(key)?;
             }
         }
+        self.drained_mark()?;
         self.derived()?;
         Ok(self.work.report)
     }
@@ -253,6 +255,17 @@ impl<'a> Mending<'a> {
             keys.dedup();
         }
         Ok(keys)
+    }
+
+    /// Without a mark nothing was drained, which is believed only where storage has no session.
+    fn drained_mark(&mut self) -> Result<()> {
+        if self.view().through()?.is_some() {
+            return Ok(());
+        }
+        self.work.say(RemedyKind::Rebuilt, None, None, "the drained mark");
+        let number = self.work.number();
+        let mark = format::encode_drained(Drained { through: self.frames.drained }, number);
+        self.work.change(Map::Sessions, &[(format::DRAINED_KEY.to_vec(), Some(mark))])
     }
 
     /// Projections may have seen what does not count any more.

@@ -101,10 +101,11 @@ impl View<'_> {
     /// A session's length: as its summary has it, and what of the journal follows that, up to where it was ended.
     pub(super) fn len(&self, new: &NewHeader) -> Result<Option<u64>> {
         let pending = self.pending.get(&new.key);
-        let stored = match self.summary(new.key)? {
-            Some(summary) => summary.len,
-            None if pending.is_some_and(|pending| pending.created.is_some()) => new.prefix_len(),
-            None => return Ok(None),
+        let stored = match (self.header(new.key)?, self.summary(new.key)?) {
+            (Some(_), Some(summary)) => summary.len,
+            (Some(_), None) => return Ok(None),
+            // A summary without a header is one of an earlier time.
+            (None, _) => new.prefix_len(),
         };
         let len = pending.map_or(stored, |pending| pending.covers_from(stored));
         Ok(Some(self.ended(new.key)?.map_or(len, |ended| len.min(ended.max(stored)))))

@@ -29,7 +29,8 @@ const DECODED_AHEAD: u64 = 1_024;
 /// open.
 ///
 /// # Cost
-/// A seek, then a share of one block for each event. Memory: the events of one block.
+/// A seek, then a share of one block for each event. Memory: the events of one block; a forward read that turns out to be
+/// long (some thousand events) reads up to a hundred blocks ahead, which a thread of its own unpacks meanwhile.
 pub struct Events {
     core: Arc<Core>,
     session: Arc<SessionState>,
@@ -42,8 +43,7 @@ pub struct Events {
     /// Decoded events, the next one last.
     decoded: Vec<Event>,
     blocks: Option<Entries>,
-    /// For reads that want the main sections only.
-    unpacker: Option<Unpacker>,
+    unpacker: Unpacker,
     scratch: Scratch,
     /// The seq that was looked for once without success.
     missed: Option<u64>,
@@ -87,7 +87,7 @@ impl Events {
             sections: Sections::All,
             decoded: Vec::new(),
             blocks: None,
-            unpacker: None,
+            unpacker: Unpacker::new(Sections::All),
             scratch: Scratch::default(),
             missed: None,
             failure: None,
@@ -109,17 +109,21 @@ impl Events {
                 self.rest.start = next;
             }
             self.decoded.clear();
-            self.forget_scan();
         }
-        self.sections = Sections::WithoutChunks;
+        self.want(Sections::WithoutChunks);
         self
+    }
+
+    fn want(&mut self, sections: Sections) {
+        self.forget_scan();
+        self.sections = sections;
+        self.unpacker = Unpacker::new(sections);
     }
 
     /// Gives what is left to `take`, as far as the surface sees it: see [`Sections::ForSurface`].
     pub(crate) fn for_surface(self, mut take: impl FnMut(Event)) -> Result<()> {
         let mut events = self.without_chunks();
-        events.sections = Sections::ForSurface;
-        events.unpacker = Some(Unpacker::default());
+        events.want(Sections::ForSurface);
         while events.refill()? {
             events.decoded.drain(..).rev().for_each(&mut take);
         }
@@ -271,7 +275,7 @@ impl Events {
         let Some(piece) = self.next_block(key, wanted, segment.to.min(stored_len))? else {
             return Ok(false);
         };
-        let Piece { entry: (found, value), header: unpacked, main } = piece;
+        let Piece { entry: (found, value), header: unpacked, sections } = piece;
         let Some(at) = format::parse_event_key(&found) else {
             return Err(Error::Corrupt {
                 place: Place::new("key").session(&segment.session.header.id).at(format::hex(&found)),
@@ -305,7 +309,7 @@ impl Events {
                 .decode(&mut self.scratch, skip, take, self.sections, &mut self.decoded)
                 .map_err(Large::Format),
             None => header
-                .without_chunks(&main)
+                .run(&sections)
                 .decode(skip, take, self.sections, &mut self.decoded)
                 .map_err(Large::Format),
         };
@@ -313,9 +317,7 @@ impl Events {
             Large::Format(error) => error.at(place(seqs.clone())),
             Large::Error(error) => error,
         })?;
-        if let Some(unpacker) = &mut self.unpacker {
-            unpacker.give_back(main);
-        }
+        self.unpacker.give_back(sections);
         self.advance(&seqs);
         Ok(true)
     }
@@ -323,10 +325,7 @@ impl Events {
     /// The entry that should hold `wanted`: the next of the scan, or the last one at or below it when a scan begins.
     fn next_block(&mut self, key: StorageKey, wanted: u64, to: u64) -> Result<Option<Piece>> {
         if let Some(blocks) = &mut self.blocks {
-            return match &mut self.unpacker {
-                Some(unpacker) => unpacker.next(blocks),
-                None => Ok(blocks.next().transpose()?.map(Piece::packed)),
-            };
+            return self.unpacker.next(blocks);
         }
         let lowest = format::block_key(key, 0);
         let highest = format::block_key(key, wanted);
@@ -382,9 +381,7 @@ impl Events {
     /// Lets go of the scan: what is wanted next is sought.
     fn forget_scan(&mut self) {
         self.blocks = None;
-        if let Some(unpacker) = &mut self.unpacker {
-            unpacker.reset();
-        }
+        self.unpacker.reset();
     }
 
     fn advance(&mut self, seqs: &Range<u64>) {

@@ -1,4 +1,4 @@
-//! Blocks unpacked on a second thread while the first reads further ones and decodes: for long folds.
+//! Blocks unpacked on a second thread while the first reads further ones and decodes: for long reads and folds.
 //!
 //! Unpacking is a good third of such a read. The second thread allocates next to nothing: it fills buffers that go back
 //! and forth. (Threads that decoded, too, took longer than one: what they allocate is slow to get and to give back.)
@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::format::{self, BlockHeader, Scratch};
+use crate::format::{self, BlockHeader, Scratch, Sections, Unpacked};
 use crate::storage::{Entries, Entry};
 
 /// A scan that has given so many entries is a long one. What is read ahead is lost when a large event ends the scan:
@@ -23,29 +23,33 @@ const AHEAD: usize = 6;
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) entry: Entry,
-    /// What the block says of itself, when its main section is unpacked and stands in `main`.
+    /// What the block says of itself, when its sections are unpacked.
     pub(super) header: Option<BlockHeader>,
-    pub(super) main: Vec<u8>,
+    pub(super) sections: Unpacked,
 }
 
 impl Piece {
     /// An entry as it was read.
     pub(super) fn packed(entry: Entry) -> Self {
-        Self { entry, header: None, main: Vec::new() }
+        Self { entry, header: None, sections: Unpacked::default() }
     }
 }
 
 /// Takes the entries of a scan, some of them ahead of who wants them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Unpacker {
+    /// What of each block is wanted.
+    which: Sections,
     /// Entries that the scan gave.
     given: usize,
     thread: Option<Thread>,
+    /// No thread could be had: everything goes on without.
+    alone: bool,
     under_way: usize,
     ready: VecDeque<Piece>,
     /// How the scan ended, behind what is under way.
     end: Option<Result<()>>,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Unpacked>,
 }
 
 #[derive(Debug)]
@@ -56,15 +60,28 @@ struct Thread {
 }
 
 impl Unpacker {
+    pub(super) fn new(which: Sections) -> Self {
+        Self {
+            which,
+            given: 0,
+            thread: None,
+            alone: false,
+            under_way: 0,
+            ready: VecDeque::new(),
+            end: None,
+            spare: Vec::new(),
+        }
+    }
+
     /// The next entry of `scan`.
     pub(super) fn next(&mut self, scan: &mut Entries) -> Result<Option<Piece>> {
-        if self.given < LONG {
+        if self.given >= LONG && self.thread.is_none() && !self.alone {
+            self.thread = Thread::start(self.which).ok();
+            self.alone = self.thread.is_none();
+        }
+        let Some(thread) = self.thread.as_mut().filter(|_| self.given >= LONG) else {
             self.given += 1;
             return Ok(scan.next().transpose()?.map(Piece::packed));
-        }
-        let thread = match &mut self.thread {
-            Some(thread) => thread,
-            none => none.insert(Thread::start()?),
         };
         while self.ready.is_empty() {
             while self.end.is_none() && self.under_way < AHEAD {
@@ -72,8 +89,8 @@ impl Unpacker {
                 while batch.len() < BATCH && self.end.is_none() {
                     match scan.next() {
                         Some(Ok(entry)) => {
-                            let main = self.spare.pop().unwrap_or_default();
-                            batch.push(Piece { entry, header: None, main });
+                            let sections = self.spare.pop().unwrap_or_default();
+                            batch.push(Piece { entry, header: None, sections });
                         }
                         Some(Err(error)) => self.end = Some(Err(error)),
                         None => self.end = Some(Ok(())),
@@ -93,10 +110,10 @@ impl Unpacker {
         Ok(self.ready.pop_front())
     }
 
-    /// Takes a buffer back.
-    pub(super) fn give_back(&mut self, main: Vec<u8>) {
-        if main.capacity() > 0 && self.spare.len() < AHEAD * BATCH {
-            self.spare.push(main);
+    /// Takes the buffers of a piece back.
+    pub(super) fn give_back(&mut self, sections: Unpacked) {
+        if self.thread.is_some() && self.spare.len() < AHEAD * BATCH {
+            self.spare.push(sections);
         }
     }
 
@@ -111,14 +128,14 @@ impl Unpacker {
 }
 
 impl Thread {
-    fn start() -> Result<Self> {
+    fn start(which: Sections) -> Result<Self> {
         let (jobs, taken) = channel::<Vec<Piece>>();
         let (give, done) = channel();
         let unpack = move || {
             let mut scratch = Scratch::default();
             for mut batch in taken {
                 for piece in &mut batch {
-                    piece.header = unpacked(&piece.entry, &mut scratch, &mut piece.main);
+                    piece.header = unpacked(&piece.entry, which, &mut scratch, &mut piece.sections);
                 }
                 if give.send(batch).is_err() {
                     return;
@@ -147,10 +164,15 @@ impl Drop for Thread {
     }
 }
 
-/// Unpacks a block's main section. `None` for all else, and for what is damaged: who decodes it finds out.
-fn unpacked((found, value): &Entry, scratch: &mut Scratch, main: &mut Vec<u8>) -> Option<BlockHeader> {
+/// Unpacks what is wanted of a block. `None` for all else, and for what is damaged: who decodes it finds out.
+fn unpacked(
+    (found, value): &Entry,
+    which: Sections,
+    scratch: &mut Scratch,
+    sections: &mut Unpacked,
+) -> Option<BlockHeader> {
     let at = format::parse_event_key(found).filter(|at| at.part.is_none())?;
-    format::open_block(at.key, at.seq, value).ok()?.unpack_main(scratch, main)
+    format::open_block(at.key, at.seq, value).ok()?.unpack(scratch, which, sections)
 }
 
 fn panicked() -> Error {

@@ -4,6 +4,9 @@
 mod append;
 mod bad_input;
 mod care;
+mod diff;
+mod generated;
+mod grep;
 mod labels;
 mod listing;
 mod looking;

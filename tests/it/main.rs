@@ -28,6 +28,7 @@ mod journal;
 mod labels;
 mod lifecycle;
 mod list;
+mod long_reads;
 mod metrics;
 mod model;
 mod prune;

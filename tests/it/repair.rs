@@ -461,6 +461,30 @@ fn what_frames_still_have_counts_when_blocks_and_the_mark_are_lost() {
     assert_eq!(key(&bytes, "child"), child);
 }
 
+/// Of a parent only the frame that creates it and a summary of later times are left: it has no events, whatever that says,
+/// and its fork says where it was ended. Where all is lost but the journal the mark is made anew, too.
+#[test]
+fn a_parent_that_only_the_journal_makes() {
+    let (bytes, _) = forks_in_both();
+    let first = key(&bytes, "first");
+    for (at, _) in bytes.all(Map::Events) {
+        bytes.remove(Map::Events, &at);
+    }
+    for at in [&b"D"[..], b"ifirst", &[&b"h"[..], &first].concat()] {
+        bytes.remove(Map::Sessions, at);
+    }
+    let (name, mut file) = segment(&bytes);
+    let created = frames(&file)[0].end;
+    file[created..].fill(0);
+    bytes.write_file(&name, &file);
+    mend(&bytes);
+    let store = bytes.open().unwrap();
+    assert_eq!(store.session(&id("first")).unwrap().len(), 0);
+    let child = store.session(&id("child")).unwrap();
+    let read = child.read_from(Seq::ZERO).unwrap().next();
+    assert!(matches!(read, Some(Err(Error::Corrupt { .. }))), "{read:?}");
+}
+
 /// Whatever is changed in values and in the journal together, a repair comes to an end behind which nothing is wrong.
 #[test]
 fn any_damage_of_values_and_journal_is_repaired() {
@@ -487,6 +511,11 @@ fn any_damage_of_values_and_journal_is_repaired() {
         for _ in 0..dice.below(8) {
             let frame = &places[dice.below(places.len() as u64) as usize];
             damaged[frame.start + dice.below(frame.len() as u64) as usize] ^= 1 << dice.below(8);
+        }
+        if dice.below(3) == 0 {
+            // All that follows was never written, as far as anybody can tell.
+            let from = places[dice.below(places.len() as u64) as usize].end;
+            damaged[from..].fill(0);
         }
         bytes.write_file(&name, &damaged);
         mend(&bytes);

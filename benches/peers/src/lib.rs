@@ -1,13 +1,16 @@
 //! The same work on sessionlog and on other stores, and the means to compare them.
 //!
-//! A module for each store, with the few functions that its work needs; there is no trait over them, since each
-//! store should do the work as its own users would write it. All of them begin with the same plain events.
+//! All of them begin with the same plain events. [`peer`] names the work that every store does; for the bars of the
+//! engine there is less, and no trait.
 
+pub mod machine;
 pub mod measure;
 pub mod ours;
+pub mod peer;
 pub mod plain_file;
 pub mod process;
 pub mod sqlite;
+pub mod typed;
 
 #[path = "../../support/events.rs"]
 pub mod events;

@@ -80,3 +80,15 @@ pub fn folder_bytes(folder: &Path) -> Outcome<u64> {
     }
     Ok(bytes)
 }
+
+/// Returns the bytes that all files in a folder and below take on the disk: holes take none.
+pub fn used_bytes(folder: &Path) -> Outcome<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { used_bytes(&entry.path())? } else { metadata.blocks() * 512 };
+    }
+    Ok(bytes)
+}

@@ -1,6 +1,7 @@
 //! SQLite as a careful user would keep sessions in it: WAL, synchronous FULL, one row an event, prepared statements,
 //! one transaction an acknowledgement.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use rusqlite::{Connection, params};
 
 use crate::Outcome;
 use crate::trace::TraceEvent;
+use crate::typed::{Event, Listed, Message, parse};
 
 /// A connection to a database of events.
 #[derive(Debug)]
@@ -33,7 +35,11 @@ impl Sqlite {
             "CREATE TABLE IF NOT EXISTS events (
                 session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, timestamp INTEGER NOT NULL,
                 json TEXT NOT NULL, PRIMARY KEY (session, seq)
-            )",
+            );
+            CREATE TABLE IF NOT EXISTS sessions (
+                id TEXT PRIMARY KEY, updated INTEGER NOT NULL, length INTEGER NOT NULL
+            );
+            CREATE INDEX IF NOT EXISTS by_update ON sessions (updated DESC, id)",
         )?;
         Ok(Self { connection, line: Vec::new() })
     }
@@ -52,6 +58,88 @@ impl Sqlite {
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
+    }
+
+    /// Returns how many events a session has.
+    pub fn length(&self, session: &str) -> Outcome<u64> {
+        let sql = "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE session = ?1";
+        let length: i64 = self.connection.prepare_cached(sql)?.query_row([session], |row| row.get(0))?;
+        Ok(u64::try_from(length)?)
+    }
+
+    /// Reads and decodes the events in a range; returns their number.
+    pub fn read(&self, session: &str, range: Range<u64>) -> Outcome<u64> {
+        let sql = "SELECT json FROM events WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let (from, to) = (i64::try_from(range.start)?, i64::try_from(range.end)?);
+        let mut rows = statement.query(params![session, from, to])?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            std::hint::black_box(parse(row.get_ref(0)?.as_str()?.as_bytes())?);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Reads and decodes the last events, in order.
+    pub fn last(&self, session: &str, count: usize) -> Outcome<Vec<Event>> {
+        let sql = "SELECT json FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![session, i64::try_from(count)?])?;
+        let mut events = Vec::with_capacity(count);
+        while let Some(row) = rows.next()? {
+            events.push(parse(row.get_ref(0)?.as_str()?.as_bytes())?);
+        }
+        events.reverse();
+        Ok(events)
+    }
+
+    /// Copies all events of `parent` into `new`, and appends one: two transactions, as two acknowledgements are.
+    pub fn fork(&mut self, parent: &str, new: &str, event: &TraceEvent) -> Outcome<()> {
+        let sql = "INSERT INTO events (session, seq, type, timestamp, json)
+            SELECT ?2, seq, type, timestamp, json FROM events WHERE session = ?1 ORDER BY seq";
+        let copied = self.connection.prepare_cached(sql)?.execute([parent, new])?;
+        self.append(new, copied as u64, event)
+    }
+
+    /// Builds the messages of a session; its chunks are passed over unparsed.
+    pub fn messages(&self, session: &str) -> Outcome<Vec<Message>> {
+        let sql = "SELECT json FROM events WHERE session = ?1 AND type <> 'assistant/chunk' ORDER BY seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([session])?;
+        let mut messages = Vec::new();
+        while let Some(row) = rows.next()? {
+            messages.extend(Message::of(parse(row.get_ref(0)?.as_str()?.as_bytes())?));
+        }
+        Ok(messages)
+    }
+
+    /// Makes sessions with one event each, in one transaction.
+    pub fn fill(&mut self, ids: impl Iterator<Item = String>, event: &TraceEvent) -> Outcome<()> {
+        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        for (id, later) in ids.zip(0..) {
+            self.insert(&id, 0, event)?;
+            self.connection
+                .prepare_cached("INSERT INTO sessions (id, updated, length) VALUES (?1, ?2, 1)")?
+                .execute(params![id, event.timestamp + later])?;
+        }
+        self.connection.execute_batch("COMMIT")?;
+        Ok(())
+    }
+
+    /// Lists sessions, the latest first.
+    pub fn list(&self, most: usize) -> Outcome<usize> {
+        let sql = "SELECT id, updated, length FROM sessions ORDER BY updated DESC, id LIMIT ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([i64::try_from(most)?])?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            let length: i64 = row.get(2)?;
+            let listed = Listed { id: row.get(0)?, updated: row.get(1)?, length: u64::try_from(length)? };
+            std::hint::black_box(listed);
+            count += 1;
+        }
+        Ok(count)
     }
 
     fn insert(&mut self, session: &str, seq: u64, event: &TraceEvent) -> Outcome<()> {

@@ -45,8 +45,7 @@ struct Ends {
 }
 
 impl Mending<'_> {
-    /// Mends the journal; returns whether it had to be changed.
-    pub(super) fn journal(&mut self) -> Result<bool> {
+    pub(super) fn journal(&mut self) -> Result<()> {
         let mut ends = Ends::default();
         let mut kept: Vec<(u64, Vec<Kept<'_>>)> = Vec::new();
         let mut changed = self.frames.damaged || !self.marked || self.bytes.cut_short().next().is_some();
@@ -152,7 +151,7 @@ impl Mending<'_> {
             self.set_aside(&dropped, &undecodable)?;
             self.rewrite_journal(&kept)?;
         }
-        Ok(changed)
+        Ok(())
     }
 
     /// Whether a session is one that an import has begun and not published.

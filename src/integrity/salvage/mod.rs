@@ -27,7 +27,7 @@ use super::carve::{Carved, Raw, carve_values};
 use super::repair::{self, Ground, Mode};
 use super::unfinished::Unfinished;
 use crate::error::{Error, Place, Result};
-use crate::format::{self, Drained, FORMAT_VERSION, Opened, WriteNumbers};
+use crate::format::{self, FORMAT_VERSION, Opened, WriteNumbers};
 use crate::storage::{self, JournalFiles, Map, RawFolder, Storage};
 use crate::store::Parts;
 
@@ -244,12 +244,6 @@ impl Salvage {
         storage.flush()?;
         self.tell(SalvageStep::Mending, 0, 0);
         repair::repair(&Ground { storage, files, store_id }, &Mode::Apply { copies: None })?;
-        if storage.get(Map::Sessions, format::DRAINED_KEY)?.is_none() {
-            // Nothing was drained, as far as is known, which opening takes a missing mark for; a scan would ask for it.
-            let mark = format::encode_drained(Drained { through: 0 }, numbers.next());
-            storage.insert(Map::Sessions, format::DRAINED_KEY, &mark)?;
-            storage.flush()?;
-        }
         account.report(storage, &recovered, report)
     }
 

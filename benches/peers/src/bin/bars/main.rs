@@ -7,7 +7,6 @@
 
 mod child;
 mod history;
-mod machine;
 mod small;
 mod table;
 
@@ -15,7 +14,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sessionlog_peers::Outcome;
+use sessionlog_peers::{Outcome, machine};
 
 use table::Line;
 
@@ -119,10 +118,7 @@ fn measure(arguments: &Arguments) -> Outcome<()> {
         None => std::env::current_dir()?.join("target/bars"),
     };
     fs::create_dir_all(&dir)?;
-    let file_system = machine::file_system(&dir)?;
-    if file_system == "tmpfs" || file_system == "ramfs" {
-        return Err(format!("{} is in memory; give a folder on a disk with --dir", dir.display()).into());
-    }
+    machine::refuse_memory(&dir)?;
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 2 } else { 7 });
     let work = dir.join(format!("run-{}", std::process::id()));
     fs::create_dir(&work)?;
@@ -140,7 +136,9 @@ fn measure(arguments: &Arguments) -> Outcome<()> {
         }
     }
 
-    let heading = machine::describe(&file_system, &setup)?;
+    let kind = if setup.quick { ", quick: figures mean nothing" } else { "" };
+    let heading =
+        format!("{}; medians of {} interleaved rounds{kind}", machine::describe(&dir)?, setup.rounds);
     let text = table::markdown(&heading, &lines);
     print!("{text}");
     let out = arguments.out.clone().unwrap_or_else(|| dir.join("bars.md"));

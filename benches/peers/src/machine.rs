@@ -4,22 +4,28 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sessionlog_peers::Outcome;
+use crate::Outcome;
 
-use crate::Setup;
-
-/// The paragraph above the table.
-pub fn describe(file_system: &str, setup: &Setup) -> Outcome<String> {
+/// Date, processor, cores, memory, kernel and file system, in one line; no names of hosts or folders.
+pub fn describe(dir: &Path) -> Outcome<String> {
     let cores = std::thread::available_parallelism()?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let kernel: String = kernel.trim().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let kind = if setup.quick { ", quick: figures mean nothing" } else { "" };
-    Ok(format!(
-        "{}; {} x {cores}; Linux {kernel}; {file_system}; medians of {} interleaved rounds{kind}",
-        today()?,
-        cpu()?,
-        setup.rounds,
-    ))
+    let memory = fs::read_to_string("/proc/meminfo")?;
+    let kib = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
+    let gib = kib.and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / f64::from(1 << 20);
+    let (date, cpu, file_system) = (today()?, cpu()?, file_system(dir)?);
+    Ok(format!("{date}; {cpu} x {cores}; {gib:.0} GiB of memory; Linux {kernel}; {file_system}"))
+}
+
+/// Refuses a folder that is in memory: nothing is durable there.
+pub fn refuse_memory(dir: &Path) -> Outcome<()> {
+    match file_system(dir)?.as_str() {
+        "tmpfs" | "ramfs" => {
+            Err(format!("{} is in memory; give a folder on a disk with --dir", dir.display()).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn cpu() -> Outcome<String> {
@@ -29,7 +35,7 @@ fn cpu() -> Outcome<String> {
 }
 
 /// The type of the file system that holds `dir`: that of the longest mount point above it.
-pub fn file_system(dir: &Path) -> Outcome<String> {
+fn file_system(dir: &Path) -> Outcome<String> {
     let dir = dir.canonicalize()?;
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let found = mounts

@@ -193,6 +193,15 @@ pub enum Error {
         /// What shows that.
         reason: &'static str,
     },
+    /// The store is damaged: a [`Scan`](crate::Scan) says where. What was asked for could make that worse; nothing was
+    /// done. [`Repair`](crate::Repair) first.
+    #[error("{} has {errors} problems that a scan names", path.display())]
+    NotClean {
+        /// The store's folder.
+        path: PathBuf,
+        /// Findings that are errors.
+        errors: u64,
+    },
     /// There is too little free space for what the call needs. Nothing was stored; free some and go on.
     #[error("{} has {free_bytes} bytes free, {needed_bytes} are needed", path.display())]
     DiskFull {

@@ -102,6 +102,11 @@
 //! opens, [`Repair`] mends it, and [`Salvage`] makes a fresh store of what still reads where the engine does not open, or
 //! has fallen back behind what it once had. [`Store::backup`] copies a store that is in use.
 //!
+//! # Space
+//!
+//! Blocks are filled as sessions grow; [`Store::compact`] merges those that stayed small. The engine's files do not shrink:
+//! [`Store::rewrite`] writes them anew with only what is live, and so takes deleted text off the disk.
+//!
 //! # Errors
 //!
 //! Every call that can fail gives an [`Error`], whose variants differ where a caller acts differently:
@@ -161,11 +166,12 @@ pub use futures_core::Stream;
 pub use id::{Seq, SessionId, Timestamp};
 pub use integrity::{
     BackupReport, EngineOutcome, Finding, FindingKind, Head, Quarantine, QuarantinedItem, Remedy, RemedyKind,
-    Repair, RepairReport, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession, Scan,
-    ScanProgress, ScanReport, Severity,
+    Repair, RepairReport, RewriteReport, Salvage, SalvageProgress, SalvageReport, SalvageStep,
+    SalvagedSession, Scan, ScanProgress, ScanReport, Severity,
 };
 pub use labels::{LabelChange, Labels, MAX_LABEL_BYTES};
 pub use list::{BadListCursor, List, ListCursor, Sessions};
+pub use log::compact::CompactReport;
 pub use log::follow::Follow;
 pub use log::reader::Events;
 pub use metrics::Metrics;

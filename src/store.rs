@@ -1,5 +1,6 @@
 //! The store: opening it, its sessions, and closing it in order.
 
+mod compact;
 mod parts;
 mod statistics;
 
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::parts::Parts;
+pub(crate) use self::parts::{Parts, drained};
 use crate::error::{Error, Result};
 use crate::format::{self, NewHeader};
 use crate::id::{Seq, SessionId, StorageKey, Timestamp};
@@ -277,7 +278,7 @@ impl Store {
     /// background, and what they need with the last of them.
     ///
     /// The text is not erased from the disk by this: it stays in freed space of the engine and in the journal until they
-    /// are written over.
+    /// are written over. [`rewrite`](Self::rewrite) takes it off the disk.
     ///
     /// # Durability
     /// Survives `kill -9` and a power cut when it returns. The removal goes on at the next open where a crash, or a

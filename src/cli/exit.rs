@@ -210,6 +210,9 @@ fn hint(error: &Error) -> Option<String> {
             "nothing was changed, and what is not damaged can be read: `sessionlog scan` tells all that is wrong, and \
              `sessionlog repair --dry-run` what can be done"
         }
+        Error::NotClean { .. } => {
+            "nothing was changed: `sessionlog scan` names them, and `sessionlog repair --dry-run` tells what can be done"
+        }
         Error::Ended { session, at } => return Some(format!("sessionlog fork {session} --at {at}")),
         _ => return None,
     };

@@ -5,6 +5,7 @@
 
 mod append;
 mod backup;
+mod compact;
 mod completions;
 mod create;
 mod demo;
@@ -82,6 +83,7 @@ enum Command {
     Scan(scan::Args),
     Repair(repair::Args),
     Backup(backup::Args),
+    Compact(compact::Args),
     Rm(rm::Args),
     Prune(prune::Args),
     Completions(completions::Args),
@@ -159,6 +161,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Scan(args) => scan::run(&place, &args, &mut out),
         Command::Repair(args) => repair::run(&place, &args, &mut out),
         Command::Backup(args) => backup::run(&place, &args, &mut out),
+        Command::Compact(args) => compact::run(&place, &args, &mut out),
         Command::Rm(args) => rm::run(&place, &args),
         Command::Prune(args) => prune::run(&place, &args, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

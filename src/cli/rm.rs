@@ -12,7 +12,7 @@ use super::place::Place;
 /// The session is gone at once, and its id is free. Events that a fork shares stay until the last such fork is deleted.
 ///
 /// This is no erasure: deleted text stays in the store's files, the journal's too, until they are written over. Only a
-/// later rewrite of the store will take it off the disk (`compact --rewrite`, not built yet).
+/// rewrite of the store takes it off the disk: `sessionlog compact --rewrite`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -133,7 +133,7 @@ pub(crate) use self::{
     hash::Hash,
     key::*,
     large::LargeReader,
-    pack::{PackContext, Packer},
+    pack::{PackContext, Packer, is_full, least_blocks},
     record::*,
     run::{Run, RunEncoder},
     section::{Scratch, Unpacked},

@@ -76,6 +76,22 @@ const _: () = {
     is_send::<Scratch>();
 };
 
+/// Whether a block has no room for more events that is worth writing it anew.
+pub(crate) fn is_full(block: &BlockView<'_>) -> bool {
+    let header = block.header();
+    block.is_large().is_some()
+        || block.value_len() >= FULL_BYTES
+        || header.count >= MAX_BLOCK_EVENTS
+        || header.main_len + header.chunks_len >= MAX_COST * 9 / 10
+}
+
+/// The least number of blocks that events can be expected to take, which are in several blocks now: by the bytes of
+/// these, by their decoded bytes, and by their number.
+pub(crate) fn least_blocks(stored: usize, decoded: usize, events: usize) -> usize {
+    let by_bytes = stored.div_ceil(AIM_BYTES);
+    by_bytes.max(decoded.div_ceil(MAX_COST)).max(events.div_ceil(MAX_BLOCK_EVENTS as usize))
+}
+
 /// Packs the events of one session.
 #[derive(Debug)]
 pub(crate) struct Packer {
@@ -118,11 +134,7 @@ impl Packer {
         let header = block.header();
         let keep = keep.min(header.count);
         let cut = keep < header.count;
-        let full = block.is_large().is_some()
-            || block.value_len() >= FULL_BYTES
-            || header.count >= MAX_BLOCK_EVENTS
-            || header.main_len + header.chunks_len >= MAX_COST * 9 / 10;
-        if full && !cut {
+        if is_full(block) && !cut {
             return Ok(None);
         }
         let mut packer = Self::new(header.key, header.first_seq);

@@ -75,7 +75,7 @@ fn making(path: &Path) -> Result<PathBuf> {
 
 /// Copies what `from` holds now. `pause` holds the drain while the records are copied: they are of one commit.
 fn copy<P>(from: &dyn Storage, to: &dyn Storage, pause: impl FnOnce() -> P) -> Result<()> {
-    let mut sink = Sink { to, unflushed: 0 };
+    let mut sink = Sink::new(to);
     let paused = pause();
     let count = match from.get(Map::Sessions, format::OPENED_KEY)? {
         Some(value) => {
@@ -103,7 +103,7 @@ fn copy<P>(from: &dyn Storage, to: &dyn Storage, pause: impl FnOnce() -> P) -> R
         let Some(key) = format::parse_tagged_key(format::SUMMARY_PREFIX, &at) else { continue };
         // A summary that cannot be read says nothing of where the session ends: all of it is copied.
         let summary = format::decode_summary(key, &value).ok();
-        blocks(from, &mut sink, key, summary, &mut context)?;
+        copy_blocks(from, &mut sink, key, summary, &mut context)?;
     }
     // The journal of the copy is empty, and its commits begin anew.
     let drained = format::encode_drained(Drained { through: 0 }, context.next_write_number());
@@ -112,7 +112,7 @@ fn copy<P>(from: &dyn Storage, to: &dyn Storage, pause: impl FnOnce() -> P) -> R
 }
 
 /// Copies a session's blocks up to its length.
-fn blocks(
+pub(super) fn copy_blocks(
     from: &dyn Storage,
     sink: &mut Sink<'_>,
     key: StorageKey,
@@ -155,13 +155,18 @@ fn cut(
     Ok(true)
 }
 
-struct Sink<'a> {
+/// Takes values and flushes now and then.
+pub(super) struct Sink<'a> {
     to: &'a dyn Storage,
     unflushed: usize,
 }
 
-impl Sink<'_> {
-    fn put(&mut self, map: Map, key: &[u8], value: &[u8]) -> Result<()> {
+impl<'a> Sink<'a> {
+    pub(super) fn new(to: &'a dyn Storage) -> Self {
+        Self { to, unflushed: 0 }
+    }
+
+    pub(super) fn put(&mut self, map: Map, key: &[u8], value: &[u8]) -> Result<()> {
         self.to.insert(map, key, value)?;
         self.unflushed += 1;
         if self.unflushed >= FLUSH_VALUES {

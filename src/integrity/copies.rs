@@ -15,6 +15,37 @@ const NAME: &str = "repair-";
 /// none.
 const VALUES: &str = "values.jsonl";
 
+/// Removes all folders of that name in `parent`. Returns their names.
+pub(super) fn remove_all(parent: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(parent);
+    let entries = entries.map_err(|source| Error::Io { action: "list", path: parent.to_owned(), source })?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|source| Error::Io { action: "list", path: parent.to_owned(), source })?;
+        let number = |name: &str| name.strip_prefix(NAME).is_some_and(|number| number.parse::<u32>().is_ok());
+        let name = entry.file_name().into_string().ok().filter(|name| number(name));
+        // A link of that name is not ours, wherever it leads.
+        if let Some(name) = name
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    for name in &names {
+        let folder = parent.join(name);
+        std::fs::remove_dir_all(&folder).map_err(|source| Error::Io {
+            action: "remove",
+            path: folder,
+            source,
+        })?;
+    }
+    if !names.is_empty() {
+        sync_folder(parent)?;
+    }
+    Ok(names)
+}
+
 /// A folder `repair-N` with the old values, and the journal's files.
 pub(super) struct Copies {
     folder: PathBuf,

@@ -14,6 +14,7 @@ mod quarantine;
 mod records;
 pub(crate) mod repair;
 mod report;
+mod rewrite;
 mod salvage;
 mod scan;
 mod session;
@@ -28,6 +29,8 @@ pub use self::finding::{Finding, FindingKind, Severity};
 pub use self::quarantine::{Quarantine, QuarantinedItem};
 pub use self::repair::Repair;
 pub use self::report::{Head, ScanProgress, ScanReport};
+pub use self::rewrite::RewriteReport;
+pub(crate) use self::rewrite::rewrite;
 pub use self::salvage::{
     EngineOutcome, Salvage, SalvageProgress, SalvageReport, SalvageStep, SalvagedSession,
 };

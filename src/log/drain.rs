@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::compact::{self, CompactReport, Compactions};
 use super::core::Core;
 use super::hidden::remove_abandoned;
 use super::history::check_end;
@@ -40,6 +41,7 @@ pub(crate) struct Drain {
     /// The write number of the engine's record of that.
     mark: AtomicU64,
     writer: Mutex<Option<Writer>>,
+    compactions: Compactions,
     pub(crate) passes: Timer,
     moved_events: AtomicU64,
 }
@@ -116,6 +118,7 @@ impl Drain {
     pub(crate) fn wake(&self) {
         drop(self.lock());
         self.changed.notify_all();
+        self.compactions.wake();
     }
 
     pub(crate) fn stop(&self) {
@@ -155,6 +158,11 @@ impl Drain {
         }
     }
 
+    /// Merges small blocks between passes, and waits for the end of that.
+    pub(crate) fn compact(&self, core: &Core) -> Result<CompactReport> {
+        self.compactions.run(core)
+    }
+
     /// The thread.
     pub(crate) fn run(&self, core: &Core) {
         while let Some(requested) = self.next_pass(core) {
@@ -186,9 +194,17 @@ impl Drain {
         }
     }
 
-    /// What the thread does at a time: a pass, and one batch of removals.
+    /// What the thread does at a time: a pass, and one batch of removals, or of a compaction when none is left.
     fn round(&self, core: &Core) -> Result<Removal, Fault> {
         self.pass(core, false)?;
+        let removal = self.remove(core)?;
+        if !matches!(removal, Removal::GoesOn) {
+            self.merge(core)?;
+        }
+        Ok(removal)
+    }
+
+    fn remove(&self, core: &Core) -> Result<Removal, Fault> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = writer.as_mut().filter(|writer| !writer.removals.is_empty()) else {
             return Ok(Removal::Done);
@@ -202,6 +218,37 @@ impl Drain {
             Err(error) => return Err(error),
         }
         Ok(if writer.removals.is_empty() { Removal::Done } else { Removal::GoesOn })
+    }
+
+    /// Goes on with a compaction that was asked for.
+    fn merge(&self, core: &Core) -> Result<(), Fault> {
+        let Some(mut compaction) = self.compactions.take() else { return Ok(()) };
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = writer.as_mut() else { return Ok(()) };
+        // A backup that copies blocks asks for a pass when it is done.
+        let Ok(_held) = core.removals.try_lock() else {
+            self.compactions.go_on(compaction);
+            return Ok(());
+        };
+        let promise = match core.journal.promise(MARGIN_BYTES) {
+            Err(Fault::Full(full)) => {
+                self.compactions.done(Err(full));
+                return Ok(());
+            }
+            promise => promise?,
+        };
+        match compact::step(core, writer, &mut compaction)? {
+            compact::Step::Done(report) => {
+                self.compactions.done(Ok(report));
+                return Ok(());
+            }
+            compact::Step::Merged => self.mark.store(compact::mark(core, writer)?.0, Ordering::Release),
+            compact::Step::Looked => {}
+        }
+        drop(promise);
+        self.compactions.go_on(compaction);
+        self.ask();
+        Ok(())
     }
 
     /// Sleeps until a pass is due. `None` at the end.

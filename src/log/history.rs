@@ -141,26 +141,44 @@ pub(crate) fn check_end(storage: &dyn Storage, session: &SessionState, mark: Wri
     if fell_back { Err(session.corrupt(len, Corruption::SummaryBehind { len })) } else { Ok(()) }
 }
 
+/// Times that a hash inside a block is looked for anew, because blocks were merged between two looks.
+const LOOKS: usize = 8;
+
 /// The hash behind the first `at` events, the last of which `owner` holds in its blocks, if any.
 pub(crate) fn stored_hash(storage: &dyn Storage, owner: &SessionState, at: u64) -> Result<Hash> {
+    for _ in 1..LOOKS {
+        if let Some(hash) = try_stored_hash(storage, owner, at)? {
+            return Ok(hash);
+        }
+    }
+    try_stored_hash(storage, owner, at)?
+        .ok_or_else(|| owner.corrupt(at - 1, Corruption::Gap { expected: at - 1, found: None }))
+}
+
+/// `None` where the block before the one that holds the event does not end where that begins.
+fn try_stored_hash(storage: &dyn Storage, owner: &SessionState, at: u64) -> Result<Option<Hash>> {
     let stored = owner.lock().stored;
     if let Some(hash) = stored.hash.filter(|_| stored.len == at) {
-        return Ok(hash);
+        return Ok(Some(hash));
     }
     if at == owner.header.prefix_len() {
-        return stored_prefix_hash(storage, owner);
+        return stored_prefix_hash(storage, owner).map(Some);
     }
     let (entry, first) = block_before(storage, owner, at)?;
     let view = open(owner, first, &entry)?;
     if view.header().end() == at {
-        return Ok(view.header().hash_after);
+        return Ok(Some(view.header().hash_after));
     }
     // Inside a block: from the hash before it on.
     let mut hash = if first == owner.header.prefix_len() {
         stored_prefix_hash(storage, owner)?
     } else {
         let (entry, before) = block_before(storage, owner, first)?;
-        open(owner, before, &entry)?.header().hash_after
+        let view = open(owner, before, &entry)?;
+        if view.header().end() != first {
+            return Ok(None);
+        }
+        view.header().hash_after
     };
     let take = u32::try_from(at - first).unwrap_or(u32::MAX);
     let mut events = Vec::new();
@@ -172,7 +190,7 @@ pub(crate) fn stored_hash(storage: &dyn Storage, owner: &SessionState, at: u64) 
         write_line(event.seq, &event.parts(), &mut line);
         hash = hash.next(&line);
     }
-    Ok(hash)
+    Ok(Some(hash))
 }
 
 fn block_before(storage: &dyn Storage, owner: &SessionState, end: u64) -> Result<(Entry, u64)> {

@@ -7,6 +7,7 @@ pub(crate) mod busy;
 pub(crate) mod catalog;
 pub(crate) mod checkpoint;
 pub(crate) mod commit;
+pub(crate) mod compact;
 pub(crate) mod core;
 pub(crate) mod delete;
 pub(crate) mod drain;

@@ -37,8 +37,8 @@ pub(crate) struct Writer {
     pub(super) scratch: Scratch,
     /// What is still to be removed.
     pub(super) removals: Removals,
-    line: Vec<u8>,
-    events: Vec<Event>,
+    pub(super) line: Vec<u8>,
+    pub(super) events: Vec<Event>,
 }
 
 impl Writer {

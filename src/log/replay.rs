@@ -118,6 +118,11 @@ pub(crate) fn open(
     Ok((core, report))
 }
 
+/// Whether a file of this name in the journal's folder is the journal's.
+pub(crate) fn is_journal_file(name: &str) -> bool {
+    [SEGMENT, UNFINISHED, TORN].into_iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// The commit up to which the journal goes on from `drained` without a gap. Nothing is written.
 pub(crate) fn goes_on_to(
     files: &dyn JournalFiles,

@@ -21,6 +21,8 @@ use crate::error::{Error, Result};
 pub(super) const JOURNAL: &str = "journal";
 /// The engine's folder of a new store.
 const FIRST_ENGINE: &str = "engine-1";
+/// Behind the name of an engine's folder while that is being filled.
+const UNFINISHED: &str = ".new";
 
 /// Whether opening may make a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,27 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes engine folders that the description does not name, and a half-written description: what a crash left.
+    /// Returns the name that another engine's folder gets: a number that none has.
+    pub(crate) fn next_engine(&self) -> Result<String> {
+        let names = files::names(&self.path).map_err(files::at("list", &self.path))?;
+        let taken =
+            names.iter().filter_map(|name| engine_number(name.strip_suffix(UNFINISHED).unwrap_or(name)));
+        Ok(format!("engine-{}", taken.max().unwrap_or(0).saturating_add(1)))
+    }
+
+    /// Returns where the engine `name` is filled. Nobody takes what is there for an engine, whatever is lost beside it.
+    pub(crate) fn making(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}{UNFINISHED}"))
+    }
+
+    /// Gives the engine `name`, which is whole, its name, durably.
+    pub(crate) fn name_engine(&self, name: &str) -> Result<()> {
+        let making = self.making(name);
+        std::fs::rename(&making, self.path.join(name)).map_err(files::at("rename", &making))?;
+        files::sync_folder(&self.path)
+    }
+
+    /// Removes engine folders that the description does not name, whole or not, and a half-written description: what a crash left.
     /// Returns the names. Nothing is removed while the store is being made.
     pub(crate) fn remove_leftovers(&self) -> Result<Vec<String>> {
         let mut removed = Vec::new();
@@ -117,7 +139,8 @@ impl Folder {
         }
         for name in files::names(&self.path).map_err(files::at("list", &self.path))? {
             let path = self.path.join(&name);
-            let leftover_engine = engine_number(&name).is_some() && name != self.engine();
+            let number = engine_number(name.strip_suffix(UNFINISHED).unwrap_or(&name));
+            let leftover_engine = number.is_some() && name != self.engine();
             // A link of that name is not ours, wherever it leads.
             if leftover_engine && path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                 std::fs::remove_dir_all(&path).map_err(files::at("remove", &path))?;

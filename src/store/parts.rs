@@ -74,6 +74,12 @@ impl Parts {
         self.close(Ok(()))
     }
 
+    /// Lets go of everything but the folder, which stays locked.
+    pub(crate) fn into_folder(self) -> Result<Folder> {
+        self.storage.close()?;
+        Ok(self.folder)
+    }
+
     /// Lets go of everything, and passes `result` on. What works on the seams alone names files as seen from the folder.
     pub(crate) fn close<T>(self, result: Result<T>) -> Result<T> {
         let closed = self.storage.close();

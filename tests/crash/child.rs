@@ -1,4 +1,5 @@
-//! The process that is killed: threads append, alone and together, fork and delete, and say what was acknowledged.
+//! The process that is killed: threads append, alone and together, fork, delete and compact, and say what was
+//! acknowledged. One in three rewrites the store before it opens it.
 //!
 //! `NAME LEN`: so many events are acknowledged. `creating NAME`, `deleting NAME`: what comes next may be done or not.
 //! `deleted NAME`: it is gone.
@@ -10,13 +11,21 @@ use sessionlog::{Append, Error, NewSession, Seq, Session, SessionId, Store, Stor
 use crate::content;
 use crate::dice::Dice;
 use crate::events::Said;
-use crate::say;
+use crate::{REWRITING, say};
 
 const THREADS: u64 = 4;
 /// Appends of a thread, so that the folder stays small; then it waits for the end.
 const APPENDS: u64 = 400;
 
 pub(crate) fn run(folder: &Path, seed: u64) {
+    if Dice::new(seed ^ 0x7e77).chance(1, 3) && folder.exists() {
+        say(REWRITING);
+        match Store::rewrite(folder) {
+            // Its making was interrupted.
+            Ok(_) | Err(Error::NoStore { .. }) => {}
+            Err(error) => panic!("rewrite: {error:?}"),
+        }
+    }
     let store = options(seed).open(folder).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -85,6 +94,9 @@ fn append(store: &Store, seed: u64, thread: u64) {
         }
         if dice.chance(1, 100) {
             store.drain().unwrap();
+        }
+        if dice.chance(1, 100) {
+            store.compact().unwrap();
         }
     }
 }

@@ -2,14 +2,16 @@
 //! reader that says what is there. The laboratory kills the writer, or cuts the power under what it wrote.
 //!
 //! ```text
-//! lab-write DIR SEED [lives=N] [ops=N] [kill] [deletes]   sub S A B | ack S B | del S | deld S
+//! lab-write DIR SEED [lives=N] [ops=N] [kill] [deletes] [rewrites]
+//!                                               sub S A B | ack S B | del S | deld S
 //! lab-read DIR [die]                            have S A B | bad S N why | end
 //! ```
 //! Streams are numbers; each is a session, some of them forks of others. `ops`: appends of a thread in one life;
 //! `lives`: how often the store is opened, closed or dropped in one process; both endless by default. With `kill`
 //! Buffered appends count as acknowledged when they return: a kill cannot lose them, a power cut can. With `deletes`
 //! forks are deleted, also such as have forks: `del` says that one is submitted, `deld` that it is acknowledged. A stream
-//! that is gone must not be had any more, one that was submitted may be had (all of it) or not. With `die` the
+//! that is gone must not be had any more, one that was submitted may be had (all of it) or not. With `rewrites` the
+//! store is rewritten before some of the lives, and compacted within them. With `die` the
 //! reader, before it answers, twice lets another process append to every session and die, and checks what that one
 //! was told; its events are marked, and are not counted in the answer.
 
@@ -60,6 +62,7 @@ struct Life {
     ops: u64,
     buffered_is_safe: bool,
     deletes: bool,
+    rewrites: bool,
     /// Fork numbers in this process.
     forks: AtomicU64,
 }
@@ -72,6 +75,13 @@ pub(crate) fn write(folder: &Path, seed: u64, options: &[&str]) {
     let lives = number("lives");
     let mut dice = Dice::new(seed);
     for life in 0..lives {
+        if options.contains(&"rewrites") && folder.exists() && dice.chance(1, 2) {
+            match Store::rewrite(folder) {
+                // Its making was interrupted.
+                Ok(_) | Err(Error::NoStore { .. }) => {}
+                Err(error) => panic!("rewrite: {error:?}"),
+            }
+        }
         let store = opened(folder, &mut dice);
         let ops = match number("ops") {
             u64::MAX if lives == u64::MAX && dice.chance(1, 2) => 1 + dice.below(300),
@@ -79,7 +89,8 @@ pub(crate) fn write(folder: &Path, seed: u64, options: &[&str]) {
         };
         let forks = AtomicU64::new(FORKS + (seed % 1_000_000 * 100 + life % 100) * 100);
         let (buffered_is_safe, deletes) = (options.contains(&"kill"), options.contains(&"deletes"));
-        let one = Life { store, ops, buffered_is_safe, deletes, forks };
+        let rewrites = options.contains(&"rewrites");
+        let one = Life { store, ops, buffered_is_safe, deletes, rewrites, forks };
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
                 let (one, dice) = (&one, Dice::new(seed ^ life << 32 ^ thread << 48));
@@ -138,6 +149,7 @@ impl Life {
             match dice.below(200) {
                 0 => self.store.flush().unwrap(),
                 1 => self.store.drain().unwrap(),
+                5 if self.rewrites => drop(self.store.compact().unwrap()),
                 // Long enough for a seal.
                 2 => std::thread::sleep(Duration::from_millis(if dice.chance(1, 4) { 450 } else { 20 })),
                 3 => {

@@ -91,8 +91,14 @@ impl Known {
     }
 }
 
+/// What a child says when it begins to rewrite the store: some die in that.
+const REWRITING: &str = "rewriting";
+
 /// Takes note of a line that a child wrote.
 fn note(acks: &mut Acks, line: &str) {
+    if line == REWRITING {
+        return;
+    }
     let (first, second) = line.split_once(' ').unwrap_or_else(|| panic!("the child said {line:?}"));
     let (session, said) = match first {
         "creating" | "deleting" | "deleted" => (second, first),

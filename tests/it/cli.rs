@@ -4,6 +4,7 @@
 mod append;
 mod bad_input;
 mod care;
+mod compact;
 mod diff;
 mod generated;
 mod grep;

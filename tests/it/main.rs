@@ -13,6 +13,7 @@ mod asynchronous;
 mod backup;
 mod care_of_imports;
 mod cli;
+mod compact;
 mod damage;
 mod delete;
 mod engine;

@@ -37,6 +37,12 @@ enum Op {
         session: u8,
         again: bool,
     },
+    /// Events in a small block of their own.
+    Scatter {
+        session: u8,
+        seeds: Vec<u32>,
+    },
+    Compact,
     Drain,
     Flush,
     Read {
@@ -94,6 +100,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<u8>().prop_map(|session| Op::BadBatch { session }),
         5 => (any::<u8>(), any::<u16>()).prop_map(|(session, at)| Op::Fork { session, at }),
         4 => (any::<u8>(), any::<bool>()).prop_map(|(session, again)| Op::Delete { session, again }),
+        6 => (any::<u8>(), prop::collection::vec(any::<u32>(), 1..4))
+            .prop_map(|(session, seeds)| Op::Scatter { session, seeds }),
+        3 => Just(Op::Compact),
         6 => Just(Op::Drain),
         2 => Just(Op::Flush),
         8 => (any::<u8>(), any::<u16>(), any::<u16>())
@@ -182,6 +191,13 @@ impl Play {
                     }
                 }
             }
+            Op::Scatter { session, seeds } => {
+                if let Some(name) = self.name(*session) {
+                    let said: Vec<Said> = seeds.iter().map(|seed| events::any(u64::from(*seed))).collect();
+                    self.run.scatter(&name, &said);
+                }
+            }
+            Op::Compact => self.run.compact(),
             Op::Drain => self.run.drain(),
             Op::Flush => self.run.flush(),
             Op::Read { session, from, to } => {

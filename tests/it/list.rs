@@ -108,6 +108,11 @@ fn pages_together_are_the_list() {
             if dice.chance(1, 4) {
                 change(&mut store, &medium, &mut dice);
             }
+            if dice.chance(1, 3) {
+                // Storage may know another place of it.
+                let moved = store.session(&id(&format!("still {}", dice.below(n as u64 + 1)))).unwrap();
+                moved.append(user("y").at(NOON + dice.below(30) as i64).to_new()).unwrap();
+            }
         }
         let still = |found: &SessionInfo| name(found).starts_with("still");
         let expected: Vec<SessionInfo> =

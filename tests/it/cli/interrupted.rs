@@ -64,6 +64,8 @@ fn work_at_any_moment() {
             &["backup", copy.to_str().unwrap()],
             &["label", "s", "--title", &id],
             &["repair"],
+            &["compact"],
+            &["compact", "--rewrite"],
             &["scan"],
         ] {
             let mut child = piped(&mut bench.command(args)).spawn().unwrap();

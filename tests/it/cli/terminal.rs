@@ -122,6 +122,8 @@ fn progress_on_a_terminal_only() {
         (vec!["import", "--as", "again", file], "s.jsonl"),
         (vec!["scan"], "scanning"),
         (vec!["backup", &copy], "copying"),
+        (vec!["compact"], "merging"),
+        (vec!["compact", "--rewrite"], "writing"),
         (vec!["salvage", &store, &new], "salvaging"),
     ] {
         let text = on_terminal(with_term(&mut bench.command(&args), &[]), On::Errors, b"");

@@ -138,6 +138,22 @@ fn finish(command: &mut Command, input: impl Into<Vec<u8>>) -> Done {
     done(output)
 }
 
+/// Sends Ctrl-C's signal, and returns which one that was. A shell that starts the tests in the background has it ignored, in
+/// all that they start, too; then SIGTERM stands in for it.
+fn interrupt(child: &Child) -> i32 {
+    use rustix::process::{Pid, Signal, kill_process};
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    let (signal, number) = match ignored >> 1 & 1 {
+        0 => (Signal::INT, 2),
+        _ => (Signal::TERM, 15),
+    };
+    // It may be done already.
+    let _ = kill_process(Pid::from_child(child), signal);
+    number
+}
+
 fn done(output: Output) -> Done {
     Done {
         code: output.status.code(),

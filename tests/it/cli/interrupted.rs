@@ -2,17 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
 use std::time::Duration;
 
-use super::{Bench, numbered, piped};
-
-/// Ctrl-C, as a terminal sends it.
-fn interrupt(child: &Child) {
-    let pid = rustix::process::Pid::from_child(child);
-    // It may be done already.
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
-}
+use super::{Bench, interrupt, numbered, piped};
 
 /// Asserts that the session `s` is as it was and that a scan finds nothing.
 #[track_caller]
@@ -34,12 +26,11 @@ fn an_import_in_the_middle() {
         let mut stdin = child.stdin.take().unwrap();
         // The pipe stays open: it waits for more, with what it has read.
         stdin.write_all(&file.as_bytes()[..cut]).unwrap();
-        match kill {
-            true => child.kill().unwrap(),
+        let sent = match kill {
+            true => child.kill().map(|()| 9).unwrap(),
             false => interrupt(&child),
-        }
-        let signal = child.wait().unwrap().signal();
-        assert_eq!(signal, Some(if kill { 9 } else { 2 }));
+        };
+        assert_eq!(child.wait().unwrap().signal(), Some(sent));
         sound(&bench, 50);
         bench.run(["read", "t"]).fails(1, &["not found"]);
     }
@@ -70,9 +61,9 @@ fn work_at_any_moment() {
         ] {
             let mut child = piped(&mut bench.command(args)).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(4 * step));
-            interrupt(&child);
+            let sent = interrupt(&child);
             let ended = child.wait().unwrap();
-            assert!(ended.signal() == Some(2) || ended.code() == Some(0), "{args:?}: {ended:?}");
+            assert!(ended.signal() == Some(sent) || ended.code() == Some(0), "{args:?}: {ended:?}");
         }
         sound(&bench, 300);
     }
@@ -86,7 +77,7 @@ fn an_export_in_the_middle() {
     let mut line = String::new();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
-    interrupt(&child);
-    assert_eq!(child.wait().unwrap().signal(), Some(2));
+    let sent = interrupt(&child);
+    assert_eq!(child.wait().unwrap().signal(), Some(sent));
     sound(&bench, 20_000);
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use super::{Bench, acks, done, finish, numbered, tree};
+use super::{Bench, acks, done, finish, interrupt, numbered, tree};
 
 /// Longer than anything here takes: a test that waits for ever tells nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -81,9 +81,8 @@ fn ctrl_c() {
     let mut talk = Conversation::start(&bench, &[]);
     talk.say(&numbered(0));
     talk.hear();
-    let pid = rustix::process::Pid::from_child(&talk.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(talk.child.wait().unwrap().signal(), Some(2));
+    let sent = interrupt(&talk.child);
+    assert_eq!(talk.child.wait().unwrap().signal(), Some(sent));
     assert_eq!(bench.run(["read", "s"]).fine(), numbered(0));
 }
 

@@ -40,6 +40,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The [`guide`] explains all of it, page by page.
+//!
 //! # Concepts
 //!
 //! - A **store** holds sessions. One process at a time has it open, with any number of threads; [`StoreOptions`] says
@@ -136,9 +138,15 @@
 //! number of requests in it), `sync` and `drain`. All are of the level debug. [`Store::metrics`] needs no feature.
 #![warn(missing_docs)]
 
+/// The example of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod error;
 mod event;
 mod format;
+pub mod guide;
 mod id;
 mod integrity;
 mod labels;

@@ -5,8 +5,9 @@ use std::io::Write;
 use sessionlog::{CompactReport, Error, RewriteReport, Store};
 
 use super::exit::Failure;
-use super::output;
+use super::output::{self, size};
 use super::place::Place;
+use super::progress::Progress;
 
 /// Merges small blocks into full ones; with --rewrite gives space back and takes deleted text off the disk
 ///
@@ -33,14 +34,18 @@ pub(crate) struct Args {
 
 pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let text = if args.rewrite {
+        let progress = Progress::open_ended("writing the store anew, and scanning it");
         let report = Store::rewrite(place.path()?).map_err(|error| match error {
             Error::NotClean { .. } | Error::DiskFull { .. } => Failure::of(&error),
             error => Failure::folder(&error),
         })?;
+        progress.clear();
         if args.json { json(&report)? } else { rewritten(&report) }
     } else {
         let store = place.open()?;
+        let progress = Progress::open_ended("merging small blocks");
         let report = store.compact()?;
+        progress.clear();
         store.close()?;
         if args.json { json(&report)? } else { merged(&report) }
     };
@@ -53,16 +58,18 @@ fn merged(report: &CompactReport) -> String {
     if *merged_sessions == 0 {
         return format!("{sessions} sessions, {blocks_before} blocks: nothing to merge");
     }
-    let (before, after) = (report.bytes_before, report.bytes_after);
+    let (before, after) = (size(report.bytes_before), size(report.bytes_after));
     format!(
-        "{blocks_before} blocks became {blocks_after}, {before} bytes {after}, in {merged_sessions} sessions"
+        "{blocks_before} blocks became {blocks_after}, {before} became {after}, in {merged_sessions} sessions"
     )
 }
 
 fn rewritten(report: &RewriteReport) -> String {
     let RewriteReport { sessions, events, engine_bytes_before, engine_bytes_after, removed, .. } = report;
     let mut text = format!(
-        "{sessions} sessions, {events} events: {engine_bytes_before} bytes became {engine_bytes_after}"
+        "{sessions} sessions, {events} events: {} became {}",
+        size(*engine_bytes_before),
+        size(*engine_bytes_after)
     );
     for name in removed {
         text += &format!("\nremoved {}", output::printable(name));

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use sessionlog::{Corruption, Error};
 
+use super::style::Paint;
+
 /// Not found, refused input or state, conflict, I/O error.
 const REFUSED: u8 = 1;
 /// The command line itself is wrong, or an id in it.
@@ -115,9 +117,10 @@ impl Failure {
     /// Prints it on standard error and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let Self::Told { code, message, hint } = self else { return ExitCode::SUCCESS };
-        let mut text = format!("error: {message}\n");
+        let paint = Paint::stderr();
+        let mut text = format!("{} {message}\n", paint.bad("error:"));
         if let Some(hint) = hint {
-            text.push_str(&format!("hint: {hint}\n"));
+            text.push_str(&format!("{} {hint}\n", paint.help("hint:")));
         }
         // Where standard error is closed nobody can be told; the exit code still says it.
         let _ = io::stderr().write_all(text.as_bytes());

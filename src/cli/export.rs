@@ -1,14 +1,15 @@
 //! `export`: sessions to files.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
 use sessionlog::transfer::{self, ExportOptions};
 use sessionlog::{Error, SessionId, Store};
 
 use super::exit::Failure;
-use super::output;
+use super::output::{self, printable};
 use super::place::Place;
+use super::progress::Progress;
 use super::resolve;
 
 /// Writes a session as JSON Lines: a header, then one event a line; `import` reads it
@@ -51,14 +52,22 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
 fn one(store: &Store, id: &SessionId, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let session = resolve::session(store, id)?;
     let options = if args.own { ExportOptions::new().own() } else { ExportOptions::new() };
+    let progress = match args.output.is_some() || !io::stdout().is_terminal() {
+        true => Progress::events("exporting", session.len()),
+        // Data and bar would be on one screen.
+        false => Progress::hidden(),
+    };
     match &args.output {
         Some(path) => {
-            let exported = transfer::create_file(path, |file| transfer::export(&session, options, file));
+            let exported = transfer::create_file(path, |file| {
+                transfer::export(&session, options, &mut progress.counting(file))
+            });
             let exported = exported.map_err(failure)?;
+            progress.clear();
             told(&format!("{} events of session {} to {}", exported.events, session.id(), path.display()));
             Ok(())
         }
-        None => match transfer::export(&session, options, out) {
+        None => match transfer::export(&session, options, &mut progress.counting(out)) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
                 Err(Failure::ClosedPipe)
             }
@@ -72,8 +81,13 @@ fn one(store: &Store, id: &SessionId, args: &Args, out: &mut impl Write) -> Resu
 
 fn all(store: &Store, folder: &std::path::Path) -> Result<(), Failure> {
     let mut events = 0;
-    let files = transfer::export_all(store, folder, |_, _, exported| events += exported.events);
+    let progress = Progress::open_ended("exporting");
+    let files = transfer::export_all(store, folder, |session, _, exported| {
+        events += exported.events;
+        progress.say(format!("exporting: {events} events, the last of {}", printable(session.id().as_str())));
+    });
     let files = files.map_err(failure)?;
+    progress.clear();
     told(&format!("{events} events of {files} sessions to {}", folder.display()));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `grep`: events whose text a regular expression matches.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
@@ -12,6 +12,7 @@ use sessionlog::{Error, Event, Events, Seq, Session, SessionId};
 use super::exit::Failure;
 use super::output::{Buffered, printable};
 use super::place::Place;
+use super::style::Paint;
 use super::{resolve, said};
 
 /// The type whose events are stored apart.
@@ -20,8 +21,6 @@ const CHUNK: &str = "assistant/chunk";
 const AROUND: usize = 60;
 /// Characters of an event that is context.
 const CONTEXT_WIDTH: usize = 140;
-/// What a terminal shows as a match.
-const MATCH: (&str, &str) = ("\u{1b}[1;31m", "\u{1b}[0m");
 
 /// Prints the events whose text matches a regular expression
 ///
@@ -86,8 +85,7 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     let pattern = RegexBuilder::new(&args.pattern).case_insensitive(args.ignore_case).build();
     let pattern = pattern.map_err(|error| Failure::usage(format!("the pattern: {error}")))?;
     let store = place.open()?;
-    let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-    let mut search = Search { args, pattern, out: Buffered::new(out), coloured, matches: 0 };
+    let mut search = Search { args, pattern, out: Buffered::new(out), paint: Paint::stdout(), matches: 0 };
     let searched = match &args.id {
         Some(id) => {
             let session = resolve::session(&store, id)?;
@@ -114,7 +112,7 @@ struct Search<'a, W> {
     args: &'a Args,
     pattern: Regex,
     out: Buffered<'a, W>,
-    coloured: bool,
+    paint: Paint,
     matches: u64,
 }
 
@@ -193,7 +191,7 @@ impl<W: Write> Search<'_, W> {
     }
 
     fn matched(&mut self, id: &str, event: &Event, found: &Found) -> Result<(), Failure> {
-        let text = excerpt(found, self.coloured);
+        let text = excerpt(found, self.paint);
         let (id, of_type) = (printable(id), printable(&event.event_type()));
         self.text(&format!("{id}:{}:{of_type}: {text}", event.seq))
     }
@@ -216,18 +214,17 @@ impl<W: Write> Search<'_, W> {
 }
 
 /// The match with some of its line around it.
-fn excerpt(found: &Found, coloured: bool) -> String {
+fn excerpt(found: &Found, paint: Paint) -> String {
     let part = |range: Range<usize>| found.line.get(range).unwrap_or_default();
     let (before, behind) = (part(0..found.at.start), part(found.at.end..found.line.len()));
     // Where the last and the first characters that are shown begin and end.
     let from = before.char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
     let to = behind.char_indices().nth(AROUND).map_or(behind.len(), |(at, _)| at);
-    let (start, end) = if coloured { MATCH } else { ("", "") };
     format!(
-        "{}{}{start}{}{end}{}{}",
+        "{}{}{}{}{}",
         if from > 0 { "…" } else { "" },
         printable(before.get(from..).unwrap_or_default()),
-        said::shortened(printable(part(found.at.clone())), 2 * AROUND),
+        paint.bad(&said::shortened(printable(part(found.at.clone())), 2 * AROUND)),
         printable(behind.get(..to).unwrap_or_default()),
         if to < behind.len() { "…" } else { "" },
     )

@@ -1,6 +1,6 @@
 //! `import`: files to sessions.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use sessionlog::transfer::{self, ImportOptions, ImportReport, Watched};
@@ -9,6 +9,7 @@ use sessionlog::{Error, SessionId, Store};
 use super::exit::Failure;
 use super::output::{self, printable};
 use super::place::Place;
+use super::progress::Progress;
 
 /// Reads sessions from JSON Lines, as `export` writes them, and prints their ids
 ///
@@ -90,10 +91,13 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     args.check()?;
     let store = if args.dry_run { place.open()? } else { place.open_or_create()? };
-    let mut told =
-        Told { out, args, progress: io::stderr().is_terminal(), files: 0, refused: 0, failure: None };
+    let progress = match args.files.iter().any(|file| is_stdin(file)) {
+        true => Progress::stream("importing"),
+        false => Progress::bytes("importing", 0),
+    };
+    let mut told = Told { out, args, progress, files: 0, refused: 0, failure: None };
     if args.files.iter().any(|file| is_stdin(file)) {
-        let result = transfer::import(&store, input, &args.options());
+        let result = transfer::import(&store, told.progress.reading(input), &args.options());
         told.file(Path::new("standard input"), &result);
     } else {
         let watched =
@@ -117,7 +121,7 @@ fn is_stdin(path: &Path) -> bool {
 struct Told<'a, W> {
     out: &'a mut W,
     args: &'a Args,
-    progress: bool,
+    progress: Progress,
     files: u64,
     refused: u64,
     /// The first one of standard output, or a file that would be overwritten.
@@ -126,16 +130,12 @@ struct Told<'a, W> {
 
 impl<W: Write> Told<'_, W> {
     fn progress(&self, path: &Path, bytes: u64, of: u64) {
-        if self.progress {
-            let percent = bytes.saturating_mul(100).checked_div(of).unwrap_or(100);
-            let _ = write!(io::stderr(), "\r\x1b[K{}: {percent} %", path.display());
-        }
+        self.progress.say(printable(&path.display().to_string()));
+        self.progress.of(of);
+        self.progress.at(bytes);
     }
 
     fn file(&mut self, path: &Path, result: &sessionlog::Result<ImportReport>) {
-        if self.progress {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
         self.files += 1;
         let path = path.display();
         match result {
@@ -146,7 +146,7 @@ impl<W: Write> Told<'_, W> {
                 }
                 text.push_str(&more(report.faults.len(), report.total_faults));
                 text.push_str(&format!("{path}: {}\n", self.summary(report)));
-                let _ = io::stderr().write_all(printable_lines(&text).as_bytes());
+                self.tell(&text);
                 if report.total_faults > 0 {
                     self.refused += 1;
                 }
@@ -157,7 +157,7 @@ impl<W: Write> Told<'_, W> {
             Err(error) => {
                 self.refused += 1;
                 let text = self.refusal(&path.to_string(), error);
-                let _ = io::stderr().write_all(printable_lines(&text).as_bytes());
+                self.tell(&text);
             }
         }
     }
@@ -186,6 +186,13 @@ impl<W: Write> Told<'_, W> {
         String::new()
     }
 
+    /// Says something on standard error, with the bar out of the way.
+    fn tell(&self, text: &str) {
+        self.progress.aside(|| {
+            let _ = io::stderr().write_all(printable_lines(text).as_bytes());
+        });
+    }
+
     fn summary(&self, report: &ImportReport) -> String {
         let done = if self.args.dry_run { "would be" } else { "was" };
         let mut text = match (report.existed, report.appended) {
@@ -206,6 +213,7 @@ impl<W: Write> Told<'_, W> {
     }
 
     fn finish(self, store: &Store) -> Result<(), Failure> {
+        self.progress.clear();
         let closed = store.close();
         match (self.failure, self.refused) {
             (Some(failure), _) => Err(failure),

@@ -23,7 +23,7 @@ Examples:
   sessionlog inspect ID
   sessionlog inspect ID --json | jq -r '.calls[].name'")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: SessionId,
 
     /// One JSON object

@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// Labels; one without a value is removed. Title and labels may have 4 KiB together
     #[arg(value_name = "K=V", value_parser = name_and_value)]
     labels: Vec<(String, String)>,
+
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(place: &Place, args: Args, out: &mut impl Write) -> Result<(), Failure> {
@@ -44,8 +48,13 @@ pub(crate) fn run(place: &Place, args: Args, out: &mut impl Write) -> Result<(),
         session
             .label(args.labels.into_iter().fold(change, |change, (name, value)| change.set(name, value)))?
     };
-    for line in lines(&labels) {
-        output::line(out, &line)?;
+    if args.json {
+        let record = serde_json::json!({ "title": labels.title, "labels": labels.labels });
+        output::line(out, &record.to_string())?;
+    } else {
+        for line in lines(&labels) {
+            output::line(out, &line)?;
+        }
     }
     output::flush(out)?;
     Ok(store.close()?)

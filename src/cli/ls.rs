@@ -1,7 +1,7 @@
 //! `ls`: the sessions of a store, the one written last first.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
 use sessionlog::{
@@ -10,9 +10,10 @@ use sessionlog::{
 
 use super::exit::Failure;
 use super::label::name_and_value;
-use super::output::{Buffered, printable, size};
+use super::output::{self, Buffered, printable, size};
 use super::place::Place;
 use super::resolve;
+use super::style::Paint;
 use super::time::{ago, now, when};
 
 /// Rows that are aligned with each other: memory does not grow with the store.
@@ -209,7 +210,7 @@ fn pages(
             true => "no session is like that",
             false => "no sessions yet: `sessionlog create` makes one",
         };
-        let _ = writeln!(io::stderr(), "{text}");
+        output::note(text);
     }
     Ok(())
 }
@@ -280,7 +281,7 @@ impl Printer<'_> {
             let record = serde_json::json!({ "after": after.to_string() }).to_string();
             return out.line(|line| line.extend_from_slice(record.as_bytes()));
         }
-        let _ = writeln!(io::stderr(), "note: there are more; go on with --after {after}");
+        output::note(&format!("there are more; go on with --after {after}"));
         Ok(())
     }
 }
@@ -307,7 +308,7 @@ fn table(
             *width = (*width).max(cell.chars().count().min(WIDEST));
         }
     }
-    for row in rows {
+    for (index, row) in rows.iter().enumerate() {
         let mut text = String::new();
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
             match column {
@@ -316,7 +317,10 @@ fn table(
                 _ => text.push_str(&format!("{cell:<width$}  ")),
             }
         }
-        out.line(|line| line.extend_from_slice(text.trim_end().as_bytes()))?;
+        let text = text.trim_end();
+        let is_heading = index == 0 && row.iter().eq(HEADINGS);
+        let text = if is_heading { Paint::stdout().heading(text) } else { text.to_owned() };
+        out.line(|line| line.extend_from_slice(text.as_bytes()))?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `messages`: what the model sees, as the chat API has it.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use sessionlog::{Message, Report, Seq, SessionId};
 
 use super::exit::Failure;
-use super::output::Buffered;
+use super::output::{self, Buffered};
 use super::place::Place;
 use super::resolve;
 
@@ -23,7 +23,7 @@ Examples:
   sessionlog messages ID --at 1000 --strict
   sessionlog messages ID | jq -r '.[] | select(.role == \"user\").content'")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: SessionId,
 
     /// As it was when the session had N events [default: all of them]
@@ -55,8 +55,7 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
         return Err(Failure::refused(told).hint("without --strict it is mended"));
     }
     if !report.is_empty() {
-        // Who cannot be told is not in the way of the data.
-        let _ = writeln!(io::stderr(), "note: mended:\n{}", lines(&report));
+        output::note(&format!("mended:\n{}", lines(&report)));
     }
     print(surface.messages(), out)
 }

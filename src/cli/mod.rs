@@ -23,6 +23,7 @@ mod man;
 mod messages;
 mod output;
 mod place;
+mod progress;
 mod prune;
 mod read;
 mod repair;
@@ -35,6 +36,7 @@ mod salvage;
 mod scan;
 mod show;
 mod stats;
+mod style;
 mod time;
 mod tree;
 
@@ -100,10 +102,13 @@ Examples:
 
 Exit codes:
   0    fine, also when the reader of the output went away
-  1    findings, not found, refused input or state, conflict, I/O error
+  1    findings, not found, refused input or state, conflict, no match, a difference, I/O error
   2    wrong usage, bad session id, output exists
   3    the store cannot be opened: none here, in use, newer format, damaged, no permission
-  130  stopped by Ctrl-C";
+  130  stopped by Ctrl-C; the store is sound
+
+Data goes to standard output, all else to standard error. Colours and progress are for terminals; NO_COLOR=1 turns
+colours off.";
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {

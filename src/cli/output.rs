@@ -1,8 +1,9 @@
 //! Writing to standard output: failures told apart, lines for people kept to one line each.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use super::exit::Failure;
+use super::style::Paint;
 
 /// How much is collected before it is written.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -21,6 +22,11 @@ pub(crate) fn line(out: &mut impl Write, text: &str) -> Result<(), Failure> {
 /// Hands over what is buffered: without it the last bytes' failure (a full disk) would be nobody's.
 pub(crate) fn flush(out: &mut impl Write) -> Result<(), Failure> {
     out.flush().map_err(|error| Failure::output(&error))
+}
+
+/// Tells something for people on standard error. Who cannot be told there is not in the way of the data.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{} {text}", Paint::stderr().notice("note:"));
 }
 
 /// Collects lines into few large writes: standard output alone writes at each newline.
@@ -61,8 +67,12 @@ impl<'a, W: Write> Buffered<'a, W> {
 /// Names and values, one a line, the values below each other.
 pub(crate) fn list(entries: &[(&str, String)]) -> String {
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = entries.iter().map(|(name, value)| format!("{name:<width$}  {value}")).collect();
-    lines.join("\n")
+    let paint = Paint::stdout();
+    let line = |(name, value): &(&str, String)| {
+        // The colour stands around the padded name: it has no width.
+        format!("{}  {value}", paint.heading(&format!("{name:<width$}")))
+    };
+    entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A number of bytes for people: `1.5 MiB`.

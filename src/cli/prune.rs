@@ -1,12 +1,12 @@
 //! `prune`: deletes old sessions by a policy.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
 use sessionlog::{Error, Protection, Prune, PrunePlan, PruneReason, PrunedSession, Timestamp};
 
 use super::exit::Failure;
-use super::output::{Buffered, bytes, printable, size};
+use super::output::{self, Buffered, bytes, printable, size};
 use super::place::Place;
 use super::time::{ago, now, when};
 
@@ -96,8 +96,7 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     }
     print(&plan, args, out)?;
     if is_full {
-        let note = "note: deleted; the disk is too full to remove all events now, a later command goes on";
-        let _ = writeln!(io::stderr(), "{note}");
+        output::note("deleted; the disk is too full to remove all events now, a later command goes on");
         return Ok(());
     }
     Ok(store.close()?)

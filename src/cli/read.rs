@@ -1,12 +1,12 @@
 //! `read`: events out, one a line.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 
 use sessionlog::{Events, Seq, Session, SessionId};
 
 use super::exit::Failure;
-use super::output::Buffered;
+use super::output::{self, Buffered};
 use super::place::Place;
 use super::resolve;
 
@@ -21,7 +21,7 @@ Examples:
   sessionlog read ID --from 1000 --to 2000
   sessionlog read ID --last 3 --type user/message | jq .content")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: SessionId,
 
     /// The first event to print [default: 0]
@@ -101,9 +101,7 @@ fn quarantine(session: &Session, of: Option<&str>, out: &mut impl Write) -> Resu
             out.line(|line| event.write_json(line))?;
         }
         if item.events.is_empty() {
-            // Data is what counts; who cannot be told of the rest is not in the way of it.
-            let _ =
-                writeln!(io::stderr(), "note: {} bytes of {}: {}", item.bytes.len(), item.place, item.reason);
+            output::note(&format!("{} bytes of {}: {}", item.bytes.len(), item.place, item.reason));
         }
     }
     out.finish()

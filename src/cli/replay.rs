@@ -21,7 +21,7 @@ Examples:
   sessionlog replay ID --speed 10 --longest-pause 2000 | jq -r .type
   sessionlog replay ID --from 6 | sessionlog append BRANCH")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: SessionId,
 
     /// X times as fast as it was recorded: 1 for the recorded pauses [default: without pauses]

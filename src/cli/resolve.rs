@@ -3,12 +3,10 @@
 //!
 //! Commands that change a session do not come here: half an id must not be enough to write to one.
 
-use std::io::{self, Write};
-
 use sessionlog::{Error, Session, SessionId, SessionInfo, Store};
 
 use super::exit::Failure;
-use super::output::printable;
+use super::output::{self, printable};
 
 /// How many candidates an ambiguous name lists.
 const SHOWN: usize = 10;
@@ -38,8 +36,7 @@ fn by_beginning_or_title(store: &Store, given: &SessionId, not_found: Error) -> 
         [info] => {
             let id = &info.header.id;
             let session = store.session(id)?;
-            // Data is still to come on standard output; who cannot be told here is not in the way of it.
-            let _ = writeln!(io::stderr(), "note: {given} is session {id}");
+            output::note(&format!("{given} is session {id}"));
             Ok(session)
         }
         _ => Err(ambiguous(given, &candidates, more)),

@@ -1,11 +1,11 @@
 //! `resume`: closes what an interrupted turn left open.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use sessionlog::SessionId;
 
 use super::exit::Failure;
-use super::output::Buffered;
+use super::output::{self, Buffered};
 use super::place::Place;
 
 /// Closes an interrupted turn, and prints the events that were appended
@@ -33,7 +33,7 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     out.finish()?;
     if resumed.inspection.is_empty() {
         // For people; a script sees no lines.
-        let _ = writeln!(io::stderr(), "note: no turn is open: nothing to close");
+        output::note("no turn is open: nothing to close");
     }
     Ok(store.close()?)
 }

@@ -1,10 +1,9 @@
 //! `rm`: deletes a session.
 
-use std::io::{self, Write};
-
 use sessionlog::{Error, SessionId};
 
 use super::exit::Failure;
+use super::output;
 use super::place::Place;
 
 /// Deletes a session; its forks keep all their events
@@ -29,9 +28,7 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<(), Failure> {
     // Durable by now; this makes room, as far as there is some to do it.
     match store.drain() {
         Err(Error::DiskFull { .. }) => {
-            let note =
-                "note: deleted; the disk is too full to remove its events now, a later command goes on";
-            let _ = writeln!(io::stderr(), "{note}");
+            output::note("deleted; the disk is too full to remove its events now, a later command goes on");
             return Ok(());
         }
         drained => drained?,

@@ -1,16 +1,13 @@
 //! `salvage`: a fresh store from what can still be read of a damaged one.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use sessionlog::{EngineOutcome, Salvage, SalvageReport, SalvageStep, SalvagedSession};
 
 use super::exit::Failure;
 use super::output::{self, printable};
-
-/// How often progress is told to a terminal.
-const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+use super::progress::Progress;
 
 /// Makes a fresh store of what can still be read of a damaged one
 ///
@@ -40,29 +37,20 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
-    let mut salvage = Salvage::new().deleted(args.deleted);
-    let terminal = io::stderr().is_terminal();
-    if terminal {
-        let mut told = Instant::now();
-        salvage = salvage.progress(move |progress| {
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
-                let step = match progress.step {
-                    SalvageStep::Engine => "asking the engine",
-                    SalvageStep::Carving => "looking through its files",
-                    SalvageStep::Journal => "reading the journal",
-                    _ => "putting in order",
-                };
-                let percent = (progress.done_bytes * 100).checked_div(progress.total_bytes).unwrap_or(0);
-                // Who cannot be told here is not in the way of the work.
-                let _ = write!(io::stderr(), "\r{step}: {percent} %   ");
-            }
+    let progress = Progress::bytes("salvaging", 0);
+    let shown = progress.clone();
+    let salvage = Salvage::new().deleted(args.deleted).progress(move |done| {
+        shown.say(match done.step {
+            SalvageStep::Engine => "asking the engine",
+            SalvageStep::Carving => "looking through its files",
+            SalvageStep::Journal => "reading the journal",
+            _ => "putting in order",
         });
-    }
+        shown.of(done.total_bytes);
+        shown.at(done.done_bytes);
+    });
     let report = salvage.folder(&args.old, &args.new).map_err(|error| Failure::salvage(&error))?;
-    if terminal {
-        let _ = writeln!(io::stderr());
-    }
+    progress.clear();
     if args.json {
         let text = serde_json::to_string(&report);
         let text = text.map_err(|error| Failure::refused(format!("cannot write JSON: {error}")))?;

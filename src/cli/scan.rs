@@ -1,16 +1,17 @@
 //! `scan`: whether a store, or one session, is sound.
 
-use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::io::Write;
 
-use sessionlog::{RunningHash, Scan, ScanReport, SessionId};
+use sessionlog::{Finding, RunningHash, Scan, ScanReport, SessionId, Severity};
 
 use super::exit::Failure;
 use super::output::{self, printable};
 use super::place::Place;
+use super::progress::Progress;
+use super::style::Paint;
 
-/// How often progress is told to a terminal.
-const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+/// A longer id does not widen its column.
+const WIDEST: usize = 44;
 
 /// Checks everything that is stored: checksums, seqs, running hashes, and that all records agree
 ///
@@ -54,17 +55,13 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
     if let Some((events, hash)) = args.expect {
         scan = scan.expect(events, hash);
     }
-    if io::stderr().is_terminal() {
-        let mut told = Instant::now();
-        scan = scan.progress(move |progress| {
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
-                // Who cannot be told here is not in the way of the scan.
-                let _ = write!(io::stderr(), "\r{} sessions, {} events", progress.sessions, progress.events);
-            }
-        });
-    }
+    let progress = Progress::open_ended("scanning");
+    let shown = progress.clone();
+    scan = scan.progress(move |done| {
+        shown.say(format!("scanning: {} sessions, {} events", done.sessions, done.events));
+    });
     let report = scan.folder(place.path()?).map_err(|error| Failure::folder(&error))?;
+    progress.clear();
     print(&report, args.json, out)?;
     output::flush(out)?;
     verdict(&report)
@@ -77,23 +74,45 @@ pub(crate) fn print(report: &ScanReport, json: bool, out: &mut impl Write) -> Re
         let text = text.map_err(|error| Failure::refused(format!("cannot write JSON: {error}")))?;
         return output::line(out, &text);
     }
-    for head in &report.heads {
-        let hash = head.hash.map_or_else(|| "unknown".to_owned(), |hash| hash.to_string());
-        output::line(out, &format!("{}  {} events  {hash}", printable(&head.session), head.length))?;
+    let heads: Vec<_> = report
+        .heads
+        .iter()
+        .map(|head| (printable(&head.session), head.length.to_string(), head.hash))
+        .collect();
+    let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
+    let names = widest(&mut heads.iter().map(|(name, _, _)| name.chars().count())).min(WIDEST);
+    let lengths = widest(&mut heads.iter().map(|(_, length, _)| length.len()));
+    for (name, length, hash) in &heads {
+        let hash = hash.map_or_else(|| "unknown".to_owned(), |hash| hash.to_string());
+        output::line(out, &format!("{name:<names$}  {length:>lengths$} events  {hash}"))?;
     }
     for finding in &report.findings {
-        output::line(out, &printable(&finding.to_string()))?;
+        output::line(out, &told(finding))?;
     }
     if report.unlisted() > 0 {
         output::line(out, &format!("and {} findings more", report.unlisted()))?;
     }
+    let paint = Paint::stdout();
     let verdict = if report.is_clean() {
-        "no problems found".to_owned()
+        paint.good("no problems found")
     } else {
-        format!("{} problems found", report.errors)
+        paint.bad(&format!("{} problems found", report.errors))
     };
     let notices = if report.notices > 0 { format!(", {} notices", report.notices) } else { String::new() };
     output::line(out, &format!("{} sessions, {} events: {verdict}{notices}", report.sessions, report.events))
+}
+
+/// A finding in one line.
+pub(crate) fn told(finding: &Finding) -> String {
+    let text = printable(&finding.to_string());
+    let paint = Paint::stdout();
+    match text.split_once(": ") {
+        Some((severity, rest)) if finding.severity == Severity::Error => {
+            format!("{} {rest}", paint.bad(&format!("{severity}:")))
+        }
+        Some((severity, rest)) => format!("{} {rest}", paint.notice(&format!("{severity}:"))),
+        None => text,
+    }
 }
 
 /// The exit code for what was found.

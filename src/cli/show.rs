@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use serde::Serialize;
-use sessionlog::{Seq, SessionId, Store};
+use sessionlog::{Seq, SessionId, Store, Timestamp};
 
 use super::exit::Failure;
 use super::ls::{Record, meta, parent_name};
 use super::output::printable;
 use super::place::Place;
-use super::time::rfc3339;
+use super::time::{ago, local, now};
 use super::{output, resolve, stats};
 
 /// Shows a session, or without an id the store itself
@@ -64,8 +64,8 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
             ("session", printable(info.header.id.as_str())),
             ("events", info.len.to_string()),
             ("durable", durable.to_string()),
-            ("created", rfc3339(info.header.created_at)),
-            ("updated", rfc3339(info.updated_at)),
+            ("created", since(info.header.created_at)),
+            ("updated", since(info.updated_at)),
             ("parent", parent),
             ("hash", hash.map_or_else(|_| "unknown: events cannot be read".into(), |hash| hash.to_string())),
             ("meta", meta(&info.header.meta)),
@@ -78,6 +78,12 @@ fn session(store: &Store, id: &SessionId, json: bool, out: &mut impl Write) -> R
     // What is known of a session is shown also when its events cannot be read.
     figures?;
     Ok(())
+}
+
+/// A time, and how long ago that was where it is not long.
+fn since(time: Timestamp) -> String {
+    let ago = ago(time, now());
+    if ago.ends_with("ago") { format!("{} ({ago})", local(time)) } else { local(time) }
 }
 
 /// What `--json` prints for the store.

@@ -9,7 +9,7 @@ use super::exit::Failure;
 use super::output::{self, printable};
 use super::place::Place;
 use super::resolve;
-use super::time::rfc3339;
+use super::time::local;
 
 /// A longer name does not widen its column.
 const WIDEST: usize = 44;
@@ -27,7 +27,7 @@ Examples:
   sessionlog stats
   sessionlog stats ID --json | jq .turnMs.p90")]
 pub(crate) struct Args {
-    /// The session's id, or the beginning of it when no other id begins like that
+    /// The session's id, or the beginning of it, or its title, when that names only one
     id: Option<SessionId>,
 
     /// One JSON object, with times in milliseconds and sizes in bytes
@@ -71,9 +71,9 @@ fn text(session: Option<&SessionId>, figures: &Statistics) -> String {
 
 /// The lines that tell most, also for `show` and `demo`.
 pub(crate) fn audit(figures: &Statistics) -> Vec<(&'static str, String)> {
-    let time = |at: Option<_>| at.map_or_else(|| "-".into(), rfc3339);
+    let time = |at: Option<_>| at.map_or_else(|| "-".into(), local);
     let mut entries = vec![
-        ("bytes", figures.bytes.to_string()),
+        ("bytes", output::size(figures.bytes)),
         ("first", time(figures.first_at)),
         ("last", time(figures.last_at)),
         ("turns", with(figures.turns, &[(figures.open_turns, "open")])),

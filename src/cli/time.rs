@@ -23,7 +23,7 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn ago(timestamp: Timestamp, now: Timestamp) -> String {
     let passed = now.as_millis() - timestamp.as_millis();
     if !(0..AGO_MS).contains(&passed) {
-        let date = rfc3339(timestamp);
+        let date = local(timestamp);
         return date.split('T').next().unwrap_or(&date).to_owned();
     }
     let units = [(DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min")];
@@ -98,6 +98,16 @@ pub(crate) fn rfc3339(timestamp: Timestamp) -> String {
     let (second, milli) = (in_day / 1_000 % 60, in_day % 1_000);
     let year = if (0..=9999).contains(&year) { format!("{year:04}") } else { format!("{year:+05}") };
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+}
+
+/// The same with the offset of this system's time zone; in UTC where there is none, and beyond the calendar's years.
+pub(crate) fn local(timestamp: Timestamp) -> String {
+    let zoned = jiff::Timestamp::from_millisecond(timestamp.as_millis())
+        .map(|instant| instant.to_zoned_datetime(jiff::tz::TimeZone::system()));
+    match zoned {
+        Ok(zoned) if !zoned.offset().is_zero() => zoned.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string(),
+        _ => rfc3339(timestamp),
+    }
 }
 
 /// The Gregorian date of a day counted from 1970-01-01 (Howard Hinnant's `civil_from_days`): years begin in March,

@@ -1,12 +1,12 @@
 //! `tree`: sessions and their forks.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
 use sessionlog::{SessionId, Timestamp, TreeNode};
 
 use super::exit::Failure;
-use super::output::{Buffered, printable};
+use super::output::{self, Buffered, printable};
 use super::place::Place;
 use super::resolve;
 use super::time::{ago, now};
@@ -71,7 +71,7 @@ pub(crate) fn run(place: &Place, args: &Args, out: &mut impl Write) -> Result<()
         out.line(|line| line.extend_from_slice(text.as_bytes()))?;
     }
     if is_empty && !args.json {
-        let _ = writeln!(io::stderr(), "no sessions yet: `sessionlog create` makes one");
+        output::note("no sessions yet: `sessionlog create` makes one");
     }
     out.finish()
 }

@@ -40,6 +40,7 @@ const SEGMENT_BYTES: u64 = 512 << 10;
 
 /// What a rewrite did; see [`Store::rewrite`](crate::Store::rewrite).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RewriteReport {
     /// Sessions in the new engine, and their events; those that forks share count once.

@@ -33,6 +33,7 @@ const _: () = assert!(MERGED_BLOCKS < LOOKED_AT, "every step gets on");
 
 /// What a compaction met and did; see [`Store::compact`](crate::Store::compact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactReport {
     /// Sessions that have blocks.

@@ -8,6 +8,8 @@ mod compact;
 mod diff;
 mod generated;
 mod grep;
+mod interrupted;
+mod json;
 mod labels;
 mod listing;
 mod looking;
@@ -19,6 +21,7 @@ mod read;
 mod rm;
 mod salvage;
 mod sessions;
+mod terminal;
 mod transfer;
 
 use std::ffi::OsStr;
@@ -110,7 +113,10 @@ impl Done {
 /// The binary, without a store.
 fn bare<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessionlog"));
-    command.args(args).env_remove("SESSIONLOG_STORE").env_remove("XDG_DATA_HOME");
+    command.args(args).env("TZ", "UTC");
+    for name in ["SESSIONLOG_STORE", "XDG_DATA_HOME", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+        command.env_remove(name);
+    }
     command
 }
 

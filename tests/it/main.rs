@@ -34,6 +34,7 @@ mod metrics;
 mod model;
 mod prune;
 mod read;
+mod readme;
 mod recovery;
 mod repair;
 mod replay;

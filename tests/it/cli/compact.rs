@@ -11,7 +11,7 @@ fn both_forms_in_words_and_as_json() {
     let before = bench.run(["read", "s"]).fine();
     assert_eq!(bench.run(["compact"]).fine(), "1 sessions, 1 blocks: nothing to merge\n");
     let merged: serde_json::Value = serde_json::from_str(&bench.run(["compact", "--json"]).fine()).unwrap();
-    assert_eq!((&merged["blocks_before"], &merged["merged_sessions"]), (&1.into(), &0.into()));
+    assert_eq!((&merged["blocksBefore"], &merged["mergedSessions"]), (&1.into(), &0.into()));
     let text = bench.run(["compact", "--rewrite"]).fine();
     assert!(text.starts_with("1 sessions, 50 events: "), "{text}");
     let done: serde_json::Value =

@@ -8,9 +8,9 @@ use std::path::Path;
 use sessionlog::storage::{Map, SledStorage, Storage};
 use sessionlog::{Error, NewSession, Repair, Salvage, Scan, Store};
 
+use crate::small_disk::SmallDisk;
 use crate::support::bytes::{contents, copy_folder, lines, noise, say};
 use crate::support::run::id;
-use crate::support::small_disk::SmallDisk;
 
 /// Room for a store, its segments and its reserve, and little else.
 const MIB: u64 = 48;

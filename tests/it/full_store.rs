@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sessionlog::{Error, LabelChange, NewSession, Prune, Seq, Store};
 
+use crate::small_disk::SmallDisk;
 use crate::support::events::{self, Said, noise, read, user};
 use crate::support::medium::{Crash, Medium};
 use crate::support::run::{id, quiet};
-use crate::support::small_disk::SmallDisk;
 
 fn full(result: sessionlog::Result<Seq>) -> bool {
     match result {

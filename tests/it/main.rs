@@ -41,6 +41,7 @@ mod replay;
 mod salvage;
 mod scan;
 mod sessions;
+mod small_disk;
 #[cfg(feature = "tracing")]
 mod spans;
 mod stats;

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! What the tests share, with the fuzz target `ops`: nothing but this crate and the standard library.
 
 pub(crate) mod bytes;
 pub(crate) mod chat;
@@ -7,5 +7,4 @@ pub(crate) mod events;
 pub(crate) mod medium;
 pub(crate) mod model;
 pub(crate) mod run;
-pub(crate) mod small_disk;
 pub(crate) mod watched;

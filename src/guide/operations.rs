@@ -62,8 +62,11 @@
 //! used again; the engine's file as such does not shrink by itself. [`Store::info`](crate::Store::info) says what is taken,
 //! [`Store::metrics`](crate::Store::metrics) what an open store does.
 //!
-//! [`Store::delete`](crate::Store::delete) is no erasure: until they are written over, deleted texts are still in the
-//! files. `SECURITY.md` says more.
+//! Nothing is deleted by itself. [`Prune`](crate::Prune) deletes the sessions beyond a limit of age, count or size; its plan
+//! can be looked at first. [`Store::compact`](crate::Store::compact) merges small blocks of an open store, and seldom finds
+//! much. [`Store::rewrite`](crate::Store::rewrite) writes the engine anew with only what is live: that gives space back, and
+//! is what takes deleted texts off the disk. Before it, [`Store::delete`](crate::Store::delete) is no erasure: until they are
+//! written over, deleted texts are still in the files. `SECURITY.md` says more.
 //!
 //! # Moving in and out
 //!

@@ -114,7 +114,8 @@ impl Done {
 fn bare<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessionlog"));
     command.args(args).env("TZ", "UTC");
-    for name in ["SESSIONLOG_STORE", "XDG_DATA_HOME", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+    for name in ["SESSIONLOG_STORE", "XDG_DATA_HOME", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI"]
+    {
         command.env_remove(name);
     }
     command
